@@ -1,4 +1,4 @@
-//! Limits of a rate, and the meter of its use.
+//! Limits of a sending rate, and a meter of the part of the permitted rate that is used.
 
 use crate::time::{Rate, Span, Time};
 
@@ -11,13 +11,14 @@ pub struct Bounds {
     pub max: Rate,
 }
 
-/// Upper bound of a terabit per second on all rates, regardless of the limits, because pacing uses whole nanoseconds.
+/// Upper bound on all rates, 1 Tbit/s, which applies even if no maximum is configured, because pacing uses whole nanoseconds.
 const FASTEST: Rate = Rate::from_bps(1e12);
-/// Lower bound of a bit per second on all rates.
+/// Lower bound on all rates, 1 bit/s.
 const SLOWEST: Rate = Rate::from_bps(1.0);
 
 impl Bounds {
-    /// Returns `rate` clamped to the limits: a finite number above zero. If the minimum exceeds the maximum, the maximum applies.
+    /// Returns `rate` clamped to the limits; the result is finite and above zero. If the minimum exceeds the maximum, the maximum
+    /// applies.
     pub fn clamp(&self, rate: Rate) -> Rate {
         let wanted = if rate.bps().is_nan() { self.min } else { rate };
         wanted.max(self.min).min(self.max).min(FASTEST).max(SLOWEST)
@@ -32,15 +33,16 @@ impl Bounds {
 /// Whether a guard is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
-    /// The guard is not applied, as in the paper.
+    /// The guard is not applied; the papers define none.
     Off,
     /// The guard is applied.
     On,
 }
 
-/// Compares the sent amount with the permitted amount.
+/// Meter that compares the sending rate with the permitted rate.
 ///
-/// An unused rate must not grow, because its effect on the network is unknown.
+/// While a permitted rate is not fully used, it must not grow, because nobody knows how the network would respond to the full
+/// rate.
 #[derive(Debug, Clone, Copy)]
 pub struct SendMeter {
     since: Time,
@@ -50,12 +52,12 @@ pub struct SendMeter {
     usage: Usage,
 }
 
-/// Use of the rate by the application.
+/// Extent to which the application uses the permitted rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usage {
-    /// At least half of the permitted amount is sent.
+    /// The sending rate is at least half of the permitted rate.
     Full,
-    /// Less than half of the permitted amount is sent.
+    /// The sending rate is less than half of the permitted rate.
     Partial,
 }
 
@@ -70,7 +72,8 @@ impl SendMeter {
         self.bytes += u64::from(size);
     }
 
-    /// Returns the use over the latest round-trip time, or over the time of four packets if that is longer.
+    /// Returns the usage in the latest complete measurement. A measurement lasts for a round-trip time or for the sending time of
+    /// four packets, whichever is longer.
     pub fn usage(&mut self, now: Time, allowed: Rate, rtt: Span, packet_size: u16) -> Usage {
         let passed = now.since(self.since);
         if passed >= rtt.max(allowed.span_of(4 * u64::from(packet_size))) {
@@ -99,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_without_limits_is_still_finite() {
+    fn clamped_rate_is_finite_even_without_limits() {
         let bounds = Bounds { min: Rate::ZERO, max: Rate::UNLIMITED };
         assert_eq!(bounds.clamp(Rate::UNLIMITED), FASTEST);
         assert_eq!(bounds.clamp(Rate::ZERO), SLOWEST);

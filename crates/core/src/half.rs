@@ -1,4 +1,4 @@
-//! 16-bit numbers in marks: rates, levels and times, which are never negative.
+//! 16-bit numbers in marks, for quantities that are never negative: rates, levels and times.
 //!
 //! ```text
 //!  15        10 9                   0
@@ -7,17 +7,17 @@
 //! +------------+---------------------+
 //! ```
 //!
-//! Code 0 is zero, 0xffff is infinity. The codes between them represent 1.0e-6 to 1.7e13 with an error of at most 0.05 %. One
-//! format covers bit/s (1 bit/s to 17 Tbit/s), seconds (from one microsecond) and levels without a unit. Smaller numbers become
-//! the smallest code or zero, larger numbers infinity.
+//! Code 0 is zero, 0xffff is infinity. The other codes represent 1.0e-6 to 1.7e13 with an error of at most 0.05 %. One format
+//! covers bit/s (1 bit/s to 17 Tbit/s), seconds (from one microsecond) and levels without a unit. Numbers below this range become
+//! the smallest code or zero, numbers above it infinity.
 
 const FRACTION_BITS: u32 = 10;
 const BIAS: i32 = 20;
 const INFINITY: u16 = 0xffff;
-/// Code for which an `f32`'s exponent corresponds to the code exponent 0.
+/// Difference between the upper bits of an `f32` and the code of the same number: the two formats have different exponent biases.
 const F32_OFFSET: u32 = ((127 - BIAS) as u32) << FRACTION_BITS;
 
-/// Largest relative error of a number within the range.
+/// Largest relative error of a number within the range of the codes.
 pub const ERROR: f64 = 1.0 / 2048.0;
 
 /// A 16-bit number as stored in a packet: half the size of an `f32`.
@@ -42,8 +42,8 @@ pub fn encode(value: f32) -> u16 {
     if value.is_nan() || value <= 0.0 {
         return 0;
     }
-    // The bits of a positive f32, read as an integer, grow with its value. So rounding the lower fraction bits carries into the
-    // exponent correctly.
+    // The bits of a positive `f32`, read as an integer, grow with the number. So if rounding overflows the fraction, the carry
+    // increments the exponent, which is correct.
     let rounded = (value.to_bits() + (1 << (22 - FRACTION_BITS))) >> (23 - FRACTION_BITS);
     rounded.saturating_sub(F32_OFFSET).min(u32::from(INFINITY)) as u16
 }

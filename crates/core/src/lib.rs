@@ -1,8 +1,8 @@
 //! Fair multicast congestion control as pure state machines.
 //!
-//! The core has no clock, socket, thread or global randomness, and no heap allocation per packet. The caller passes in time and a
-//! random stream ([`node::Cx`]). Effects are written to a buffer that the driver owns. The same code runs over UDP multicast and
-//! in a simulator.
+//! The core has no clock, socket, thread or global randomness, and allocates no heap memory per packet. The caller passes in the
+//! time and a random stream ([`node::Cx`]). The core writes effects to a buffer that the driver owns. The same code runs over UDP
+//! multicast and in a simulator.
 //!
 //! | module | content |
 //! |---|---|

@@ -19,7 +19,7 @@ pub struct Cx<'a> {
     pub effects: &'a mut Effects,
 }
 
-/// Effects of a call, in order. The driver reuses one buffer and drains it after each call, so its memory is allocated once.
+/// Effects of a call, in order. The driver reuses one buffer and drains it after each call, so the buffer is allocated once.
 #[derive(Debug, Clone, Default)]
 pub struct Effects(Vec<Effect>);
 
@@ -29,14 +29,16 @@ pub struct Effects(Vec<Effect>);
 pub enum Effect {
     /// Sends this report to the parent.
     Report(Report),
-    /// Subscribes to exactly the layers up to and including this one. The driver joins and leaves groups, restarts gap detection
-    /// on joined layers, and delivers no packets of left layers. A receiver begins with the base layer only.
+    /// Subscribes to this layer and all layers below it, and to no others. The driver joins and leaves groups, restarts gap
+    /// detection on joined layers, and delivers no packets of layers that it has left. A receiver begins with the base layer
+    /// only.
     Subscribe(Layer),
-    /// Joins this group of the parent and leaves its other groups. Group 0 is the session's, in which a receiver begins.
+    /// Joins this group of the parent, and leaves all other groups of the parent. A receiver begins in group 0, the session's
+    /// group.
     Attend(u8),
     /// Leaves the session, because the receiver is excluded (RMANP). The driver proceeds as for a finished receiver.
     Leave,
-    /// Sends this packet (routers, relays, and sources of sessions with a tree).
+    /// Sends this packet. Only for routers, for relays, and for sources of sessions with a tree.
     Send {
         /// Destination.
         to: To,
@@ -52,7 +54,7 @@ pub enum To {
     Parent,
     /// One child of a relay.
     Child(ReceiverId),
-    /// All children in the group that the packet names as its layer; 0 is the session's group.
+    /// All children that have joined the group whose number is in the packet's layer field; 0 is the session's group.
     Group,
     /// This port of a router, towards the receivers behind it.
     Exit(Port),
@@ -67,7 +69,7 @@ pub struct Port(pub u16);
 pub enum Departure {
     /// At this time; [`Time::NEVER`] for a layer that is off.
     At(Time),
-    /// Not before the next report, because the window is closed.
+    /// Not before the next report arrives, because the congestion window is full.
     AfterReport,
 }
 
@@ -89,19 +91,19 @@ pub struct Stamp {
 /// A source's view of its session, for progress displays and probes. No behaviour depends on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation {
-    /// Total rate of all layers that the scheme allows now.
+    /// Total rate that the scheme allows now, over all layers.
     pub rate: Rate,
     /// Round-trip time to the followed receiver.
     pub rtt: Span,
     /// The receiver that limits the rate.
     pub limiting: Option<ReceiverId>,
-    /// Throughput at congestion of that receiver; `None` if the scheme does not measure it.
+    /// Throughput of the limiting receiver at its congestion events; `None` if the scheme does not measure it.
     pub level: Option<Rate>,
     /// Largest known round-trip time of the group.
     pub rtt_max: Span,
     /// Number of rate cuts so far.
     pub cuts: u64,
-    /// Numbers of reports, events and cuts.
+    /// Numbers of congestion indications and loss events.
     pub tally: Tally,
     /// Whether the source is still in start-up.
     pub starting: bool,
@@ -110,7 +112,7 @@ pub struct Observation {
 /// Windows of a node of a tree, for probes. No behaviour depends on them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Windows {
-    /// The node's window, which its children's answers control, in packets.
+    /// The congestion window of the node, in packets; the answers of the node's children control it.
     pub own: f64,
     /// Smallest window of the node's part of the tree, in packets.
     pub least: f64,
@@ -128,30 +130,32 @@ pub struct Windows {
     pub moves: u64,
 }
 
-/// Number of congestion reports that a source received, and their number after each step of selection.
+/// Three numbers: congestion indications as received; loss events, into which indications are combined; and the loss events that
+/// are selected for the rate control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Number of loss indications or congestion reports. Indications that name packets count per packet.
+    /// Number of loss indications and congestion reports. A loss indication counts once for each lost packet that it contains.
     pub indications: u64,
-    /// Number of loss events among the indications. Indications of one receiver within about a round trip are one event.
+    /// Number of loss events. The indications of one receiver within about a round-trip time are one event.
     pub events: u64,
-    /// Number of events that the choice of receiver accepts and the rate follows, before the limit of one cut per round trip.
+    /// Number of loss events selected for the rate control. Several of them may belong to one cut, because at most one cut per
+    /// round trip is made.
     pub followed: u64,
 }
 
 /// Inputs of a source from its driver, other than reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SourceControl {
-    /// This receiver has left or is excluded, and does not limit the rate.
+    /// This receiver has left or is excluded, so it must not limit the rate.
     Forget(ReceiverId),
-    /// The group has changed: the source resets all measurements of the old group's paths, and starts up again.
+    /// The group has changed: the source discards its measurements of the old group's paths and starts up again.
     StartAgain,
     /// Number of receivers that answer.
     Members(usize),
     /// New limits of the rate.
     Limits(Bounds),
-    /// A message that is not a report of the scheme shows that packets arrive, for example a negative acknowledgement of a
-    /// foreign protocol. So the group is not silent. Only messages triggered by recently received data count.
+    /// The group is not silent: a message that is not a report of the scheme shows that packets arrive, for example a negative
+    /// acknowledgement of a foreign protocol. Only messages triggered by recently received data count.
     SignOfLife,
 }
 
@@ -160,8 +164,8 @@ pub enum SourceControl {
 pub enum RouterControl {
     /// This session has ended: the router removes its state.
     Forget(SessionId),
-    /// Several neighbours share this port (a local network), and each is identified by the name in its reports. Any other port
-    /// leads to one neighbour, regardless of the names in its reports.
+    /// Several neighbours share this port (a local network). Each is identified by the receiver ID in its reports. Any other port
+    /// leads to one neighbour, regardless of the IDs in its reports.
     Shared(Port),
     /// This neighbour at a shared port has left or finished the session.
     Left {
@@ -177,51 +181,51 @@ pub enum RouterControl {
 /// State of a router, for progress displays and probes. No behaviour depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RouterObservation {
-    /// Number of reports that it withheld because other reports had the same information.
+    /// Number of reports that the router withheld because other reports had the same information.
     pub merged: u64,
-    /// Number of packets that it stores to send later.
+    /// Number of packets that the router stores to send later.
     pub held: usize,
-    /// Number of all entries in its memory. It is bounded, and 0 after all sessions are removed.
+    /// Number of all entries in the router's memory. It is bounded, and 0 after all sessions are removed.
     pub entries: usize,
-    /// Number of stored packets, whether it has sent them before or not.
+    /// Number of stored packets, including packets that the router has already sent.
     pub stored: usize,
     /// Maximum number of stored packets so far.
     pub stored_most: usize,
-    /// Sum of the storage times of all packets until the latest change. Divided by a duration, it is the mean number of stored
-    /// packets.
+    /// Sum of the storage times of all packets, up to the latest change of the store. The sum divided by a duration is the mean
+    /// number of stored packets in that duration.
     pub stored_for: Span,
-    /// Number of requested packets that it repeated from its store.
+    /// Number of requested packets that the router repeated from its store.
     pub repairs: u64,
-    /// Number of congestion indications that it sent or forwarded.
+    /// Number of congestion indications that the router sent or forwarded.
     pub indications: u64,
-    /// Number of indications that it withheld because an earlier indication had the same information.
+    /// Number of indications that the router withheld because an earlier indication had the same information.
     pub filtered: u64,
-    /// Number of packets that it dropped because an exit's queue was full.
+    /// Number of packets that the router dropped because an exit's queue was full.
     pub overflows: u64,
-    /// Number of receivers that it excluded.
+    /// Number of receivers that the router excluded.
     pub exclusions: u64,
 }
 
-/// Decision of a router about a packet. Packets that the call itself sends precede this packet.
+/// Decision of a router about a packet. Packets that the router sends during the same call precede the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The packet is forwarded in its present form.
     Pass,
-    /// The router stores the packet to send it later, or has merged it into its state.
+    /// The router has stored the packet to send it later, or has merged the packet's information into its state.
     Hold,
     /// The packet is dropped.
     Drop,
 }
 
-/// The source's part of a scheme. Its driver queries the time of each layer's next packet, not a rate or a window. A blocked
-/// socket simply stops the queries.
+/// The source's part of a scheme. The driver asks for the time of each layer's next packet, not for a rate or a window. While a
+/// socket is blocked, the driver does not ask.
 pub trait Source {
-    /// Starts the session. Called once. Packets sent before are probes: they are numbered and marked, and reports about them are
-    /// used only as round-trip samples. Before the start a source has no deadline.
+    /// Starts the session. Called once. Packets sent before the start are probes: they are numbered and marked, but the source
+    /// uses reports about them only as round-trip samples. Before the start a source has no deadline.
     fn start(&mut self, cx: &mut Cx<'_>);
     /// Returns the time of the next packet of `layer`.
     fn departure(&self, layer: Layer) -> Departure;
-    /// Numbers and marks a packet of `size` bytes that is sent on `layer` now, and schedules the next one.
+    /// Numbers and marks a packet of `size` bytes that is sent on `layer` now, and schedules the layer's next packet.
     fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp;
     /// Processes an arrived report.
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>);
@@ -282,8 +286,8 @@ pub trait Relay: Receiver + std::fmt::Debug {
     fn windows(&self) -> Option<Windows> {
         None
     }
-    /// Returns whether a child is known or assumed to lack this packet. A driver without multicast sends the packets of a group
-    /// only to such children.
+    /// Returns whether this child is known or assumed to lack this packet. A driver without multicast sends the packets of a
+    /// group only to children that lack them.
     fn is_missed_by(&self, _child: ReceiverId, _seq: Seq) -> bool {
         true
     }
@@ -291,7 +295,7 @@ pub trait Relay: Receiver + std::fmt::Debug {
 
 /// A node on the path of packets (RMANP's active router, RACCOOM's aggregator). It serves all sessions on its path.
 ///
-/// A router may change the statements and the size of packets, but not their session, layer or kind.
+/// A router may change the fields and the size of packets, but not their session, layer or kind.
 pub trait Router: std::fmt::Debug {
     /// Returns whether the router processes data packets as well as reports.
     fn sees_data(&self) -> bool {
@@ -313,14 +317,14 @@ pub trait Router: std::fmt::Debug {
     fn control(&mut self, control: RouterControl, now: Time);
     /// Returns the state of the router for displays.
     fn observe(&self) -> RouterObservation;
-    /// Returns the number of earlier or held packets that the router may send, counted per layer from the newest packet number. A
-    /// driver of packets with content caches the content of this number of packets, but of no packets from before a restart. The
-    /// result is 0 for a router that never holds or repeats a packet, or that does not state a number.
+    /// The router may still send or repeat this number of packets of each layer, counted back from the newest packet number. A
+    /// driver whose packets carry content caches the content of these packets, except of packets from before a restart. The
+    /// result is 0 for a router that never holds or repeats a packet, or that does not know this number.
     fn keeps(&self) -> u16 {
         0
     }
-    /// Returns whether the router still plans to send a packet that it held at this exit. It does not send a packet that it had
-    /// to drop for lack of room, or that all receivers have meanwhile.
+    /// Returns whether the router still plans to send a packet that it held at this exit. The router may have dropped the packet
+    /// for lack of room, or because all receivers have received it meanwhile.
     fn holds(&self, _session: SessionId, _exit: Port, _seq: Seq) -> bool {
         false
     }
@@ -328,9 +332,9 @@ pub trait Router: std::fmt::Debug {
 
 /// Factory of relays of one kind.
 pub trait RelaySpec: std::fmt::Debug + Send + Sync {
-    /// Creates a relay without state, which is called `me` in the session of its parent.
+    /// Creates a relay without state, whose receiver ID in its parent's session is `me`.
     fn relay(&self, me: ReceiverId) -> Box<dyn Relay + Send>;
-    /// Returns whether parents, including the source, send packets other than the source's data to their children. Otherwise a
+    /// Returns whether a parent (the source or a relay) sends its children any packets other than the source's data. If not, a
     /// session whose members are all children of the source needs no tree.
     fn speaks_down(&self) -> bool {
         true
@@ -359,7 +363,8 @@ impl Effects {
         self.0.drain(..)
     }
 
-    /// Removes all effects in a place where none can be performed. Returns the first effect, which is an error of the role.
+    /// Removes all effects; for a driver that can perform none of them. Returns the first effect, if any: the role has made an
+    /// error by requesting it.
     #[must_use]
     pub fn refuse(&mut self) -> Option<Effect> {
         let first = self.0.first().copied();

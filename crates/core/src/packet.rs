@@ -1,7 +1,7 @@
-//! Packets exchanged by the roles: a packet *names* its payload and is `Copy`.
+//! Packets that the roles exchange: a packet contains the *number* of its symbol instead of the content, and is `Copy`.
 //!
-//! Contents and marks have names by meaning, not by scheme, so that relays and routers can aggregate packets of any scheme. A
-//! `level` has the unit of the scheme.
+//! Report contents and marks are named by their meaning, not by their scheme, so that relays and routers can aggregate packets of
+//! any scheme. The unit of a `level` depends on the scheme.
 
 use crate::half::Half;
 use crate::time::{Rate, Span, Time};
@@ -24,7 +24,7 @@ pub struct ShortId(NonZeroU32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Layer(pub u8);
 
-/// Packet number in the layer's stream, without wrapping (32 bits on the wire).
+/// Packet number in the layer's stream. It never wraps around; only its 32 bits on the wire do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Seq(pub u64);
 
@@ -50,7 +50,7 @@ pub enum Body {
     Data(Data),
     /// From a receiver or relay to its parent.
     Report(Report),
-    /// From a parent to a child: an instruction about its place in the tree.
+    /// From a parent to a child: an instruction about the child's place in the tree.
     Order(Order),
 }
 
@@ -87,7 +87,7 @@ impl Payload {
     pub const NONE: Payload = Payload { block: u32::MAX, symbol: u32::MAX };
 }
 
-/// Flags of a data packet. Each flag has the same meaning in every scheme. A statement of a single scheme about a packet is its
+/// Flags of a data packet. Each flag has the same meaning in every scheme. A scheme's own statement about the packet is its
 /// [`Signal`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags(pub u8);
@@ -97,9 +97,9 @@ impl Flags {
     pub const STARTING: Flags = Flags(1);
     /// Last packet of a start-up round, after which receivers report.
     pub const ROUND_END: Flags = Flags(1 << 1);
-    /// The packet is a repetition or a repair and gives no round-trip sample (Karn).
+    /// The packet is a repetition or a repair and gives no round-trip sample (Karn's algorithm).
     pub const REPAIR: Flags = Flags(1 << 2);
-    /// A router has already reported the gap before this packet (RMANP).
+    /// A router has already reported the loss of the packets that are missing before this one (RMANP).
     pub const GAP_SEEN: Flags = Flags(1 << 5);
     /// The source waits for the answers of all receivers to this start-up round, so each receiver answers at once.
     pub const EVERYBODY: Flags = Flags(1 << 7);
@@ -116,14 +116,15 @@ impl Flags {
         Flags(self.0 | other.0)
     }
 
-    /// Returns whether all of `other` are set.
+    /// Returns whether all bits of `other` are set.
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// Statement of the source's scheme about one data packet, in addition to its [`Mark`]. It is not a field of the mark, because
-/// one more byte in a mark would make [`Packet`] longer than 64 bytes. Outside of the mark this byte needs no extra memory.
+/// Statement of the source's scheme about one data packet, in addition to the packet's [`Mark`]. It is not a field of the mark,
+/// because one more byte in a mark would make [`Packet`] longer than 64 bytes. Outside of the mark this byte needs no extra
+/// memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Signal {
     /// No statement.
@@ -133,13 +134,14 @@ pub enum Signal {
     Control,
     /// Part of a burst (RLC).
     Burst,
-    /// Last packet of a burst, and a synchronisation point of its layer: receivers may join the next layer (RLC).
+    /// Last packet of a burst, and a synchronisation point of its layer: receivers of this layer may join the next layer now
+    /// (RLC).
     SyncPoint,
     /// The layer temporarily sends faster than its control allows, at the cost of the layer above (GMCC).
     Gains,
     /// The layer temporarily sends slower than its control allows, in favour of the layer below (GMCC).
     Gives,
-    /// The parent sent the packet to its local group, at its own pace and with its own time (MTCP).
+    /// The parent sent the packet to its local group, at the local group's rate and with the parent's own sending time (MTCP).
     Local,
 }
 
@@ -158,13 +160,13 @@ pub enum Mark {
     None,
     /// The congestion representative and its statistics (ORMCC, GMCC, MCA+).
     Representative {
-        /// Identity of the representative; `None` if there is no valid one and every receiver may report.
+        /// Identity of the representative; `None` if no receiver is a valid representative, so every receiver may report.
         id: Option<ReceiverId>,
         /// Mean of the representative's level.
         mean: f32,
         /// Mean deviation of the representative's level.
         deviation: f32,
-        /// Largest round-trip time in seconds; receivers spread their reports over twice this time.
+        /// Largest round-trip time of the group, in seconds; receivers spread their reports over twice this time.
         rtt_max: f32,
     },
     /// The receiver that acknowledges (PGMCC).
@@ -174,7 +176,7 @@ pub enum Mark {
     },
     /// Equation-based control (TFMCC; RFC 4654, 2.1).
     Equation {
-        /// Reports above this rate are suppressed, in bit/s ("X_supp").
+        /// Rate in bit/s: a receiver does not report if its calculated rate is higher ("X_supp").
         suppress_above: f32,
         /// The largest round-trip time, in seconds ("R_max").
         rtt_max: f32,
@@ -184,7 +186,7 @@ pub enum Mark {
         to: Option<ReceiverId>,
         /// Stamp of receiver `to` in microseconds, plus the time for which the source held it ("tr_r'").
         echo: u32,
-        /// Whether receiver `to` is the current limiting one ("is_CLR").
+        /// Whether receiver `to` is the current limiting receiver ("is_CLR").
         limiting: bool,
     },
     /// Slot of a common timetable (RLC).
@@ -194,22 +196,22 @@ pub enum Mark {
     },
     /// The representative of the packet's layer with its statistics, and the states of all layers (GMCC).
     Layered {
-        /// Identity of the representative; `None` if there is no valid one and every receiver may report.
+        /// Identity of the representative; `None` if no receiver is a valid representative, so every receiver may report.
         id: Option<ShortId>,
         /// Mean of the representative's level.
         mean: f32,
-        /// Standard error of that mean: standard deviation divided by the square root of the number of samples.
+        /// Standard error of `mean`: standard deviation divided by the square root of the number of samples.
         error: f32,
         /// Smoothed round-trip time to the representative, in seconds.
         rtt: f32,
         /// Sending rate of the layer above, in bit/s; zero if that layer is off.
         above: Half,
-        /// Counter of changes of the representative's statistics, modulo 256.
+        /// Number of changes of the representative's statistics, modulo 256.
         updates: u8,
         /// States of all layers.
         states: LayerStates,
     },
-    /// Window of the whole session and the duration of a round (MTCP).
+    /// Congestion window of the whole session, and the time for which the tree takes to acknowledge a packet (MTCP).
     Window {
         /// Maximum number of packets in flight to the slowest receiver.
         window: f32,
@@ -220,21 +222,22 @@ pub enum Mark {
     Target {
         /// The receiver at the end of the path with the largest round-trip time; `None` if unknown.
         id: Option<ShortId>,
-        /// Distance from this packet in packets: the source has already responded to losses that are farther back. `u16::MAX`: it
-        /// has not responded to any reportable loss.
+        /// Number of packets before this one whose losses matter: to losses of older packets the source has already responded.
+        /// `u16::MAX`: every reported loss matters.
         since_cut: u16,
-        /// Largest round-trip time in seconds; receivers spread their loss reports over twice this time.
+        /// Largest round-trip time of the group, in seconds; receivers spread their loss reports over twice this time.
         rtt_max: f32,
-        /// Interval between acknowledgements of receivers other than `id`, in seconds; 0: every receiver acknowledges each packet.
+        /// Interval in seconds between two acknowledgements of any receiver other than `id`; 0: every receiver acknowledges each
+        /// packet.
         every: f32,
     },
     /// Minimum rate, and the feedback of receivers (RMANP). Routers on the path may change the last three fields.
     Floor {
         /// Minimum rate that the application accepts, in bit/s ("Rm").
         least: f32,
-        /// Largest round-trip time in seconds; receivers spread congestion indications over twice this time.
+        /// Largest round-trip time of the group, in seconds; receivers spread congestion indications over twice this time.
         rtt_max: f32,
-        /// Interval between acknowledgements of each receiver, in seconds; 0: each receiver acknowledges each packet and reports
+        /// Interval in seconds between two acknowledgements of a receiver; 0: each receiver acknowledges each packet and reports
         /// congestion at once.
         every: f32,
         /// Receiver that is excluded and leaves.
@@ -253,7 +256,7 @@ pub enum LayerState {
     Off,
     /// The layer is sent, and it has no valid representative.
     Open,
-    /// The layer follows a representative with too few samples for its statistics.
+    /// The layer follows a representative, but the representative has too few samples for statistics.
     Followed,
     /// The layer follows a representative with settled statistics.
     Settled,
@@ -270,12 +273,13 @@ pub struct Report {
     pub content: ReportContent,
 }
 
-/// A packet of the source that a report answers, for round-trip samples.
+/// The packet of the source that a report answers, for samples of the round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Echo {
     /// Number of the packet.
     pub seq: Seq,
-    /// Time from the arrival of the packet to the report; [`Span::MAX`] if no sample may be taken (Karn).
+    /// Time from the arrival of the packet to the transmission of the report; [`Span::MAX`] if no round-trip sample may be taken
+    /// (Karn's algorithm).
     pub hold: Span,
 }
 
@@ -291,8 +295,8 @@ pub enum ReportContent {
     Congested {
         /// The packet whose arrival revealed the congestion.
         echo: Echo,
-        /// Level of this event, in the scheme's unit (ORMCC: TRAC in bit/s; RMANP: the rate that would have avoided the
-        /// congestion).
+        /// Level of this congestion event, in the scheme's unit (ORMCC: throughput at congestion in bit/s; RMANP: the rate that
+        /// would have avoided the congestion).
         level: f32,
         /// The receiver's mean of the level.
         mean: f32,
@@ -301,8 +305,8 @@ pub enum ReportContent {
     },
     /// A negative acknowledgement of lost packets (LE-SBCC, PGMCC, RMANP).
     Lost {
-        /// A packet for a round-trip sample: the packet whose arrival revealed the loss. If the receiver does not report that
-        /// packet, it is the lost packet itself.
+        /// The packet for a round-trip sample: the packet whose arrival revealed the loss. If the report does not name that
+        /// packet, the first lost packet.
         echo: Echo,
         /// First lost packet.
         first: Seq,
@@ -331,13 +335,13 @@ pub enum ReportContent {
         /// Smoothed loss fraction, 0 to 1.
         loss: f32,
     },
-    /// The rate that the equation gives at this receiver (TFMCC; RFC 4654, 2.2).
+    /// The rate that the TCP equation gives at this receiver (TFMCC; RFC 4654, 2.2).
     Calculated {
         /// The newest packet received ("ts_i'").
         echo: Echo,
         /// The rate, in bit/s ("X_r").
         rate: f32,
-        /// The receiver's clock when it sent this report, in microseconds ("tr_r").
+        /// Time by the receiver's clock at which it sent this report, in microseconds ("tr_r").
         stamp: u32,
         /// Feedback round that the report answers ("fb_nr").
         round: u8,
@@ -359,28 +363,30 @@ pub enum ReportContent {
         /// Reason for the report.
         cause: Cause,
     },
-    /// The arrived packets, with missing packets as ranges (MTCP). If the ranges do not fit, several reports are sent.
+    /// The packets that have arrived, described by the ranges of missing packets (MTCP). If one report cannot hold all ranges,
+    /// several reports are sent.
     Acknowledged {
-        /// The highest packet received; its hold is [`Span::MAX`] if it gives no delay sample.
+        /// The highest packet received; its hold is [`Span::MAX`] if it gives no round-trip sample.
         echo: Echo,
         /// All packets below `echo.seq + 1 - behind` have arrived.
         behind: u16,
-        /// The missing ranges; all packets between two of them have arrived.
+        /// The ranges of missing packets; all packets between two consecutive ranges have arrived.
         holes: Holes,
         /// Number of missing ranges between the newest of `holes` and `echo.seq`; 0: all packets after that range have arrived.
         newer: u8,
     },
-    /// The arrived packets, and the state of the reporting node's part of the tree (MTCP).
+    /// The packets that have arrived, and the state of the reporting node's part of the tree (MTCP).
     Summary {
         /// The highest packet received.
         echo: Echo,
         /// All packets below `echo.seq + 1 - behind` have arrived at the reporting node.
         behind: u16,
-        /// Smallest window of this part of the tree, in packets; infinite if there is no limit.
+        /// Smallest congestion window of this part of the tree, in packets; infinite if no window limits the rate.
         window: f32,
-        /// Maximum, over the nodes of this part, of the number of arrived packets that the node's children have not acknowledged.
+        /// Number of packets that have arrived at a node of this part of the tree, but that not all children of this node have
+        /// acknowledged; the maximum over the nodes.
         transit: u16,
-        /// No receiver of this part lacks a packet below `echo.seq + 1 - lag`; 0: no packet is missing.
+        /// No receiver of this part of the tree lacks a packet below `echo.seq + 1 - lag`; 0: no packet is missing.
         lag: u16,
     },
     /// The answer to an order, which the receiver has performed (MTCP).
@@ -390,10 +396,10 @@ pub enum ReportContent {
         /// Number of the order.
         number: u32,
     },
-    /// Progress of the receivers of a part of the tree, which may be a single receiver (RACCOOM): the lowest of their newest
-    /// packets, and the highest packet that any of them has lost.
+    /// Progress of the receivers of a part of the tree, or of a single receiver (RACCOOM): the lowest of their newest packets,
+    /// and the highest packet that any receiver of the part has lost.
     Newest {
-        /// The newest packet received ("AckSeq"); of several receivers, the lowest of their newest packets. Its hold is
+        /// The newest packet received ("AckSeq"); for several receivers, the lowest of their newest packets. The echo's hold is
         /// [`Span::MAX`] if it gives no round-trip sample.
         echo: Echo,
         /// The packet after the highest lost packet ("LostSeq"); 0 without a loss.
@@ -406,7 +412,7 @@ pub enum ReportContent {
 /// Consecutive packets that have not arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hole {
-    /// Distance of the first missing packet, which is `echo.seq - back`.
+    /// Distance from the echoed packet back to the first missing packet, which is `echo.seq - back`.
     pub back: u16,
     /// Number of missing packets; 0 for no hole.
     pub count: u16,
@@ -463,7 +469,7 @@ impl Knows {
         Knows(self.0 | other.0)
     }
 
-    /// Returns whether all of `other` are set.
+    /// Returns whether all bits of `other` are set.
     pub const fn has(self, other: Knows) -> bool {
         self.0 & other.0 == other.0
     }
@@ -500,8 +506,8 @@ pub struct Order {
 /// The instruction of a parent to a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderContent {
-    /// The child joins this group, leaves its other groups, and does not wait for packets before `from`. A child that was
-    /// present, but has received nothing before a later packet, lacks the packets in between.
+    /// The child joins this group, leaves the parent's other groups, and does not wait for packets before `from`. If a child
+    /// joined before packet `from` was sent, but received only later packets, it lacks the packets from `from` on.
     Join {
         /// Number of the parent's group; 0 is the session's group.
         group: u8,
@@ -521,12 +527,12 @@ pub struct Arrival {
     pub lost: u32,
     /// Whether the packet has an ECN congestion mark.
     pub marked: bool,
-    /// Whether the packet is older than the newest one received: a duplicate or a reordered packet.
+    /// Whether the packet number is not above the highest received one: the packet is a duplicate or reordered.
     pub late: bool,
 }
 
 impl ReceiverId {
-    /// Creates an ID from a number; `None` for zero.
+    /// Creates a receiver ID from a number; `None` for zero.
     pub const fn new(id: u64) -> Option<ReceiverId> {
         match NonZeroU64::new(id) {
             Some(id) => Some(ReceiverId(id)),
@@ -595,7 +601,7 @@ impl LayerStates {
         }
     }
 
-    /// Returns the states with another state of `layer`, which must be below `LAYERS`.
+    /// Returns these states with the state of `layer` replaced by `standing`. The layer must be below `LAYERS`.
     #[must_use]
     pub const fn with(self, layer: Layer, standing: LayerState) -> LayerStates {
         let at = 2 * layer.0;
@@ -610,7 +616,8 @@ impl Seq {
         Seq(self.0 + 1)
     }
 
-    /// Returns the full packet number of a 32-bit number from the wire, relative to the newest known number (window 2^31).
+    /// Returns the full packet number for 32 bits from the wire: the number within 2^31 of `newest` that has these low bits. If
+    /// that number would be negative, returns the 32-bit number itself.
     #[must_use]
     pub const fn unwrap(newest: Seq, wire: u32) -> Seq {
         let step = wire.wrapping_sub(newest.0 as u32) as i32 as i64;

@@ -1,9 +1,10 @@
-//! Random streams by counter: the stream of `(seed, node)` does not depend on other streams.
+//! Counter-based random streams: each pair `(seed, node)` has a stream that does not depend on other streams.
 //!
-//! This is own code, because general libraries may change their distributions between versions. The same seed must produce the
-//! same bytes for years (`docs/design/architecture.md`).
+//! The generator is part of this crate, because a library may change the numbers that it generates. The same seed must produce
+//! the same bytes for years (`docs/design/architecture.md`).
 
-/// A stream of random numbers, 16 bytes, splittable by construction (SplitMix64 on a hashed key).
+/// A stream of random numbers with 16 bytes of state (SplitMix64 on a hashed key). Any number of independent streams can be
+/// created from one seed.
 #[derive(Debug, Clone)]
 pub struct Rng {
     state: u64,
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn unit_values_have_a_mean_of_one_half() {
+    fn uniform_values_have_a_mean_of_one_half() {
         let mut rng = Rng::new(7, 7);
         let mean = (0..100_000).map(|_| rng.unit()).sum::<f64>() / 100_000.0;
         assert!((mean - 0.5).abs() < 0.005, "{mean}");

@@ -1,8 +1,8 @@
 //! Specifications: a name and its options as text, `ormcc,beta=0.7,start=linear`.
 //!
 //! One parser reads schemes, unicast protocols, queues and losses from command lines, scenario files and announcements. The
-//! options of a configuration are a table of [`Opt`]. Each entry has a range, a unit and the field that it sets. The same table
-//! is shown to users.
+//! options of a configuration are a table of [`Opt`]. Each entry has a range, a unit and the field that it sets. Help texts are
+//! made from the same table.
 
 use crate::time::{Rate, Span};
 use std::fmt;
@@ -18,7 +18,7 @@ pub struct Opt<C: 'static> {
     word: Option<&'static str>,
     /// Value of the option if only its name is given.
     alone: Option<&'static str>,
-    /// Whether the option changes all others, so that no other option may precede it.
+    /// Whether the option changes all other options, so that no other option may precede it.
     first: bool,
 }
 
@@ -81,7 +81,7 @@ impl<T> Form<T> {
         parts.next().is_none().then(|| (self.make)(&values))
     }
 
-    /// Returns the value of this text; `None` if the text has none of these forms.
+    /// Returns the value of `text`; `None` if `text` has none of these forms.
     pub fn read_any(forms: &[Form<T>], text: &str) -> Option<T> {
         forms.iter().find_map(|form| form.read(text))
     }
@@ -99,8 +99,8 @@ impl<T> Form<T> {
     }
 }
 
-/// Access to a field of a configuration, created by [`field!`](crate::field) or [`choice!`](crate::choice). `None` is the value
-/// of the word that replaces a number ([`Opt::or`]).
+/// Access to a field of a configuration, created by [`field!`](crate::field) or [`choice!`](crate::choice). If a word replaces
+/// the number ([`Opt::or`]), the field's value is `None`.
 pub struct Field<C: 'static, T: 'static> {
     /// Returns the value of the field.
     pub get: fn(&C) -> Option<T>,
@@ -116,8 +116,8 @@ impl<C: 'static, T: 'static> Clone for Field<C, T> {
 
 impl<C: 'static, T: 'static> Copy for Field<C, T> {}
 
-/// Creates access to the field that an option sets: `field!(beta)`, `field!(sending.min_rtt)`. `field!(layers as u8)` is for an
-/// integer that is stored in fewer bits, `field!(deaf?)` for a field that may have no value.
+/// Creates access to the field that an option sets: `field!(beta)`, `field!(sending.min_rtt)`. Write `field!(layers as u8)` for
+/// an integer that is stored in fewer bits, and `field!(deaf?)` for a field that may have no value.
 #[macro_export]
 macro_rules! field {
     ($($field:ident).+) => {
@@ -350,7 +350,7 @@ impl<C: 'static> Opt<C> {
         Some(())
     }
 
-    /// Sets a whole number to the value of the word that replaces it.
+    /// Sets a whole number to `None`, because a word replaces the number.
     fn clear(&self, config: &mut C) {
         if let Value::Whole(_, _, field) = &self.value {
             (field.set)(config, None);
@@ -394,7 +394,7 @@ impl<C: 'static> Opt<C> {
     }
 }
 
-/// Maximum rate of an option in bits per second; no faster link exists.
+/// Maximum rate of an option in bits per second. No link is faster.
 pub const MAX_RATE: f64 = 1e15;
 
 /// Units after a number, and their factors.
@@ -420,7 +420,7 @@ pub fn number(value: f64) -> String {
     format!("{}", plain(value))
 }
 
-/// Returns the number rounded to nine decimals, if the difference is only a rounding error.
+/// Returns `value` rounded to nine decimals if the difference is only a rounding error; otherwise `value` itself.
 fn plain(value: f64) -> f64 {
     let short = (value * 1e9).round() / 1e9;
     let is_near = (short - value).abs() <= value.abs() * 1e-12;
@@ -451,8 +451,8 @@ pub enum SpecError {
         /// Names of the known options.
         known: String,
     },
-    /// An option that changes all others follows another option.
-    #[error("option {option:?} changes all others, so it must be first")]
+    /// An option that changes all other options is not the first option.
+    #[error("option {option:?} changes all other options, so it must be the first option")]
     NotFirst {
         /// Name of the option.
         option: &'static str,
@@ -470,7 +470,7 @@ pub enum SpecError {
     Unfit {
         /// The configured object.
         of: &'static str,
-        /// The contradiction, and a value that would be valid.
+        /// The contradiction, and a combination that would be valid.
         what: String,
     },
     /// An option has no value.
@@ -480,7 +480,7 @@ pub enum SpecError {
         option: String,
     },
     /// An option has a value that is not permitted.
-    #[error("option {option} cannot be {value:?}; it is {takes}: {meaning}")]
+    #[error("option {option} cannot be {value:?}; it must be {takes} ({meaning})")]
     BadValue {
         /// Name of the option.
         option: &'static str,
@@ -493,7 +493,8 @@ pub enum SpecError {
     },
 }
 
-/// Returns all options of `config` as text for [`configure`]. Word options appear only if they apply; presets are omitted.
+/// Returns all options of `config` as text for [`configure`]. An option that is a word without a value appears only if it
+/// applies; presets are omitted.
 pub fn written<C: 'static>(config: &C, table: &[Opt<C>]) -> String {
     let options = table.iter().filter(|option| !option.first).filter_map(|option| match option.value {
         Value::Word(is, _) => is(config).then(|| option.name.to_owned()),
@@ -508,11 +509,11 @@ pub fn split(text: &str) -> (&str, &str) {
     (name.trim(), rest)
 }
 
-/// Sets the options of `config` from `text`, the part of a specification after its name. The tables are searched in order. `of`
-/// names the configured object, as in `scheme ormcc`.
+/// Sets the options of `config` from `text`, the part of a specification after the name. The tables are searched in order. `of`
+/// describes the configured object in errors, as in `scheme ormcc`.
 ///
 /// # Errors
-/// Returns an error for an unknown option or an invalid value; the error names valid ones.
+/// Returns an error for an unknown option or an invalid value; the error states the valid options or values.
 pub fn configure<C: 'static>(
     config: &mut C,
     text: &str,
@@ -639,13 +640,13 @@ mod tests {
     #[test]
     fn error_for_a_value_out_of_range_states_the_range() {
         let refused = |text| read(text).expect_err(text).to_string();
-        assert_eq!(refused("part=2"), "option part cannot be \"2\"; it is 0 to 1: how much");
+        assert_eq!(refused("part=2"), "option part cannot be \"2\"; it must be 0 to 1 (how much)");
         assert_eq!(
             refused("parts=1"),
             "toy has no option \"parts\"; its options are: part, layers, shape, wait, rate, span"
         );
         assert_eq!(refused("layers"), "option \"layers\" has no value; write layers=VALUE");
-        assert_eq!(refused("wait=61"), "option wait cannot be \"61\"; it is off | 0 to 60 s: how long");
+        assert_eq!(refused("wait=61"), "option wait cannot be \"61\"; it must be off | 0 to 60 s (how long)");
         for text in [
             "part=NaN",
             "part=-0.1",

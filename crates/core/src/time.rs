@@ -1,4 +1,4 @@
-//! Time, spans and rates: the units of every interface.
+//! Times, durations and rates: the units in all interfaces.
 //!
 //! Time is an integer number of nanoseconds since the session started, not wall-clock time. Rates are in bits per second. A
 //! packet's size is in bytes and includes all bytes that consume the link.
@@ -82,7 +82,8 @@ impl Span {
         Span(secs * 1_000_000_000)
     }
 
-    /// Creates a duration from seconds. Negative numbers and not-a-number become zero, too large numbers [`Span::MAX`].
+    /// Creates a duration from seconds. Negative numbers and not-a-number become zero; numbers that are too large become
+    /// [`Span::MAX`].
     pub fn from_secs_f64(secs: f64) -> Span {
         // A cast from float saturates, truncates and maps NaN to 0. `round` would be a function call.
         Span((secs * 1e9 + 0.5) as u64)
@@ -135,7 +136,7 @@ impl Rate {
         self.0
     }
 
-    /// Returns the duration of `bytes` at this rate; [`Span::MAX`] at rate zero.
+    /// Returns the time that `bytes` take at this rate; [`Span::MAX`] at rate zero.
     pub fn span_of(self, bytes: u64) -> Span {
         if self.0 <= 0.0 { Span::MAX } else { Span::from_secs_f64(bytes as f64 * 8.0 / self.0) }
     }

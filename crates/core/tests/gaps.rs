@@ -5,8 +5,8 @@ use faircast_core::packet::Seq;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Reference for the gap detector. A missing packet is lost when `tolerance` packets have raised the highest number since the
-/// packet was skipped, including the packet that skipped it. A packet that arrives before is not lost.
+/// Reference for the gap detector. A missing packet is lost after `tolerance` arrivals that raise the highest number; the first
+/// of them is the arrival that reveals the gap. A missing packet that arrives earlier is not lost.
 struct Plain {
     tolerance: u8,
     next: Option<u64>,
@@ -15,7 +15,7 @@ struct Plain {
 }
 
 impl Plain {
-    /// Records an arrival. Returns whether the packet is late, and the number of packets that become lost.
+    /// Records an arrival. Returns whether the packet is late, and how many other packets are declared lost.
     fn on_arrival(&mut self, seq: u64) -> (bool, u32) {
         let Some(next) = self.next else {
             self.next = Some(seq + 1);
@@ -37,14 +37,14 @@ impl Plain {
     }
 }
 
-/// Returns arrivals as distances from the newest packet, which may be negative.
+/// Generates arrivals as distances from the newest packet; a distance may be negative.
 fn arrivals() -> impl Strategy<Value = Vec<i64>> {
     proptest::collection::vec(prop_oneof![6 => 1..2_i64, 2 => 2..7_i64, 4 => -12..1_i64], 1..300)
 }
 
 proptest! {
     #[test]
-    fn gaps_agree_with_a_list_of_all_missing_packets(tolerance in 1..5_u8, steps in arrivals(), first in 0..1_000_u64) {
+    fn gap_detector_agrees_with_a_list_of_all_missing_packets(tolerance in 1..5_u8, steps in arrivals(), first in 0..1_000_u64) {
         let mut gaps = Gaps::new(tolerance);
         let mut plain = Plain { tolerance, next: None, missing: BTreeMap::new(), lost: 0 };
         for step in steps {

@@ -1,4 +1,5 @@
-//! Test that no memory is allocated per packet: a counting allocator checks a million departures on all layers, and receptions.
+//! Test that no memory is allocated per packet. A counting allocator checks a million departures on all layers, and the arrivals
+//! at the receiver.
 
 use faircast_core::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _};
 use faircast_core::packet::{Arrival, Data, Layer, Payload, ReceiverId, Report};
@@ -20,15 +21,15 @@ struct Session {
     waiting: Vec<Report>,
     /// Highest subscribed layer.
     level: u8,
-    /// Number of lost packets of each layer since its latest arrival.
+    /// For each layer, the number of packets lost since the latest arrival on this layer.
     lost: [u32; LAYERS],
 }
 
 const LAYERS: usize = 16;
 
 impl Session {
-    /// Sends packets at their departure times; one in a thousand is lost. Reports arrive with the next packet, or when the source
-    /// cannot send without them.
+    /// Sends packets at their departure times; one packet in a thousand is lost. Reports reach the source with the next packet,
+    /// or when the source waits for them.
     fn run(&mut self, packets: u64) {
         for _ in 0..packets {
             let (layer, may_leave) = self.wait_for_departure();
@@ -60,8 +61,8 @@ impl Session {
         }
     }
 
-    /// Returns the next departure and its layer. While the window is closed or no layer is on, advances time and delivers
-    /// reports.
+    /// Returns the layer and the time of the next departure. While the congestion window is full or no layer is on, advances the
+    /// time and delivers reports.
     fn wait_for_departure(&mut self) -> (Layer, Time) {
         loop {
             let layers = (0..self.source.layers()).map(Layer);

@@ -1,5 +1,5 @@
-//! Test that a new scheme needs only its folder and the lines below outside of it. The toy scheme of `toy/` is added to a copy of
-//! the core, which must pass the test suites of the catalogue.
+//! Test that a new scheme needs only a folder of its own and three lines in another file (`LINES`). The toy scheme of `toy/` is
+//! added to a copy of the core, which must pass the test suites of the catalogue.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::Command;
 /// The file that lists the schemes.
 const LIST: &str = "crates/core/src/schemes/mod.rs";
 
-/// The added lines, each with the line that it follows.
+/// The added lines. Each pair is an existing line, and the line to be added after it.
 const LINES: [(&str, &str); 3] = [
     ("pub mod tfmcc;", "pub mod toy;"),
     ("    Smcc => smcc,", "    /// Nowhere: a toy."),
@@ -42,11 +42,11 @@ fn new_scheme_needs_a_folder_and_fewer_than_ten_other_lines() {
     let tests = ["schemes::conformance", "schemes::catalogue"];
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["test", "--quiet", "--offline", "--lib", "--package", "faircast-core"]);
-    // Optimising the copy would take longer than the toy's part of the suites.
+    // Optimising the copy would take longer than the toy's tests in the suites.
     cargo.args(["--config", "profile.dev.package.faircast-core.opt-level=0"]);
-    // The suites of the original core already test the other schemes.
+    // Only the toy is tested: the suites of the original core already test the other schemes.
     cargo.env("FAIRCAST_SCHEME", "toy");
-    // Reuses the builds of other crates from the other tests.
+    // In this directory, other tests have already built the other crates.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..");
     cargo.arg("--").args(tests);
     let ran = cargo.current_dir(&copy).env("CARGO_TARGET_DIR", target).output().expect("cargo runs");
@@ -54,8 +54,8 @@ fn new_scheme_needs_a_folder_and_fewer_than_ten_other_lines() {
     assert!(ran.status.success() && !reported.contains("running 0 tests"), "{reported}");
 }
 
-/// Returns the manifest of a workspace with the core as its only member and with a different version. Otherwise cargo would later
-/// reuse builds of the copy for the original core.
+/// Returns the manifest of a workspace whose only member is the core, with a different version. With the same version, cargo
+/// would later use builds of the copy for the original core.
 fn alone(manifest: &str) -> String {
     let manifest = manifest.replace("default-members", "members-by-default");
     let manifest = manifest.replacen("\nversion = \"", "\nversion = \"9", 1);

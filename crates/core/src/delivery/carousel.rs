@@ -1,8 +1,8 @@
 //! A digital fountain over layers: chooses the block and symbol that each layer sends next (paper 004, 5).
 //!
-//! Receivers send no requests. Every symbol is sent once, on one layer, and any K of a block's symbols are enough for the block.
-//! So a receiver of any level needs about as many packets as the content has symbols. This requires that the layers of each
-//! subscription advance all blocks at the same pace, over any period:
+//! Receivers send no requests. Every symbol is sent once, on one layer, and any K symbols of a block are enough to decode it. So
+//! a receiver needs about as many packets as the content has symbols, whatever its level (its highest layer). This requires that
+//! the layers of each subscription together advance all blocks at the same pace, over any period:
 //!
 //! ```text
 //!  layer 0     |==|==|==|==|  |  |  |  |     a goal per level: every block has had so many symbols on layers 0..=level
@@ -11,15 +11,17 @@
 //!               0  1  2  3  4  5  6  7       at each turn (by a run)
 //! ```
 //!
-//! After receivers have joined, the first blocks, which describe the content, have priority on the base layer.
+//! The first blocks describe the content (*leading blocks*). After receivers have joined, these blocks have priority on the base
+//! layer.
 
 use super::repair_scheduler::{Pick, PickKind, ids_of};
 use crate::packet::Layer;
 
-/// Number that is added to a block's source symbols for its weight: small blocks are cheap, and suffer more from single losses.
+/// The weight of a block is its number of source symbols plus this constant. The constant favours small blocks, which cost few
+/// packets and suffer more from single losses.
 const MARGIN: u16 = 8;
 
-/// Below this ratio of all blocks to describing blocks, the describing blocks need no priority.
+/// Minimum number of blocks per leading block. If the content has fewer blocks, the leading blocks need no priority.
 const LEAD_FROM: usize = 8;
 
 /// State of all blocks and layers. Its memory grows with blocks times layers, not with the number of receivers.
@@ -33,18 +35,18 @@ pub struct Carousel {
     blocks: Vec<Block>,
     /// Sum of the weights of all blocks.
     weight: u64,
-    /// Number of symbols sent on all layers up to a level, by block and then by level.
+    /// Number of symbols of a block sent on layers 0 to `level`, at index `block * layers + level`.
     served: Vec<u64>,
     rings: Vec<Ring>,
     lead: Lead,
-    /// Number of shares of each block that describes the content.
+    /// Number of shares of the rate that a leading block gets; any other block gets one share.
     leading_shares: u64,
     /// Number of source symbols of all blocks.
     sources: u64,
     sent: u64,
     sent_first: u64,
     complete_to: u32,
-    /// Number of turns that the base layer has started.
+    /// Number of turns around all blocks that the base layer has started.
     turns: u64,
 }
 
@@ -56,7 +58,7 @@ struct Block {
     weight: u64,
     /// Next symbol to be sent, on any layer.
     next: u32,
-    /// Number of changes of its content.
+    /// Number of changes of the block's content.
     generation: u32,
     /// Whether the block is withdrawn: none of its symbols are sent.
     is_withdrawn: bool,
@@ -67,22 +69,22 @@ struct Block {
 struct Ring {
     at: usize,
     is_visiting: bool,
-    /// Goal of a full block in this turn, in symbols.
+    /// Number of symbols of a full block that layers 0 to this one are to have sent at the end of this turn.
     goal: u64,
     /// Number of symbols sent on all layers up to this one.
     total: u64,
 }
 
-/// State of the blocks that describe the content, which alternate with the base layer's regular visits.
+/// The base layer's visits of leading blocks, which have priority: they alternate with the base layer's regular visits.
 #[derive(Debug, Default)]
 struct Lead {
     blocks: usize,
-    /// Number of symbols of each such block that are still to be sent.
+    /// Number of symbols of each leading block that are still to be sent with priority.
     due: u64,
     at: usize,
     /// Number of symbols of the current block that remain in this visit.
     left: u64,
-    /// Whether the lead has the current turn; the base layer's walk has the next one.
+    /// Whether the current visit is of a leading block, so that the next visit is a regular one.
     gives_way: bool,
 }
 
@@ -109,19 +111,19 @@ impl Carousel {
         }
     }
 
-    /// Sets the number of symbols of a full block that a layer sends at each visit. A small number keeps all blocks at one pace,
-    /// so the last block of a receiver is not late. A large number reduces the work of preparing blocks.
+    /// Sets the number of symbols of a full block that a layer sends at each visit. With a small number all blocks advance at the
+    /// same pace, so a receiver does not wait long for its last block. A large number saves work in the preparation of blocks.
     pub fn set_run(&mut self, symbols: u16) {
         self.run = u64::from(symbols.max(1));
     }
 
-    /// Gives two shares to the blocks that describe the content, because a receiver can store no other block without them. Must
-    /// be called before the first [`push`](Carousel::push).
+    /// Doubles the share of the leading blocks, because a receiver cannot store other blocks without them. Must be called before
+    /// the first [`push`](Carousel::push).
     pub fn double_leading(&mut self) {
         self.leading_shares = 2;
     }
 
-    /// Adds a block of `symbols` source symbols to the content. A block that is added late soon catches up.
+    /// Adds a block of `symbols` source symbols to the content. If it is added late, it soon catches up with the other blocks.
     pub fn push(&mut self, symbols: u16) {
         let shares = if self.blocks.len() < self.lead.blocks { self.leading_shares } else { 1 };
         let weight = weight_of(symbols) * shares;
@@ -149,7 +151,7 @@ impl Carousel {
         !ids.is_empty()
     }
 
-    /// Withdraws block `block`: no symbols of it are sent, and it counts as sent.
+    /// Withdraws block `block`: no further symbols of it are sent, and [`Carousel::complete_to`] treats the block as sent.
     pub fn withdraw(&mut self, block: u32) {
         let at = block as usize;
         let Some(block) = self.blocks.get_mut(at).filter(|block| !block.is_withdrawn) else { return };
@@ -165,7 +167,8 @@ impl Carousel {
         self.pass_complete();
     }
 
-    /// Starts to send the symbols that describe the content to new receivers on the base layer, alternating with other symbols.
+    /// Gives the leading blocks priority on the base layer, for new receivers: visits of leading blocks alternate with regular
+    /// visits.
     pub fn lead(&mut self) {
         if self.blocks.len() >= self.lead.blocks * LEAD_FROM
             && let Some(first) = self.blocks.first().filter(|_| self.lead.blocks > 0)
@@ -183,9 +186,9 @@ impl Carousel {
         if level == 0
             && let Some(block) = self.next_leading()
         {
-            // Half of the first lead counts for the goals. The first lead is at the start of the session, when losses may be
-            // high. A receiver that lost too much of it must not wait until all other blocks have caught up. The lead for late
-            // joiners does not count for the goals.
+            // At the start of a session losses may be high, so of the symbols that are sent with priority, only half count
+            // towards the goals. A receiver that lost too many of these symbols must not wait until all other blocks have caught
+            // up. Symbols that are sent with priority for late joiners do not count.
             let Block { symbols, next, .. } = self.blocks[block];
             let is_ahead = self.served[block * self.layers] >= lead_of(symbols) / 2;
             let counts = !is_ahead && next % 2 == 0;
@@ -203,7 +206,7 @@ impl Carousel {
         following.or(if self.blocks.is_empty() { None } else { Some(0) }).map(|block| block as u32)
     }
 
-    /// Returns the number of the first block of which a source symbol was not sent yet.
+    /// Returns the number of the first block with a source symbol that was not sent yet.
     pub fn complete_to(&self) -> u32 {
         self.complete_to
     }
@@ -268,7 +271,7 @@ impl Carousel {
         loop {
             let at = self.rings[level].at;
             if at == self.blocks.len() {
-                // A layer that was off for a long time does not catch up.
+                // The goal is at least the mean over all blocks, so a layer that was off for a long time does not catch up.
                 let ring = &mut self.rings[level];
                 let mean = ring.total * self.full / self.weight;
                 (ring.at, ring.goal) = (0, mean.max(ring.goal + self.run));
@@ -285,14 +288,14 @@ impl Carousel {
         }
     }
 
-    /// Returns whether the block has fewer symbols than its goal.
+    /// Returns whether the number of symbols sent of the block is below the block's share of this level's goal.
     fn is_below(&self, block: usize, level: usize) -> bool {
         !self.blocks[block].is_withdrawn
             && self.served[block * self.layers + level]
                 < self.share(self.rings[level].goal, self.blocks[block].weight)
     }
 
-    /// Returns whether the block needs enough symbols for a visit.
+    /// Returns whether the block lacks at least half a visit's symbols to reach its share of this level's goal.
     fn lacks(&self, block: usize, level: usize) -> bool {
         let Block { weight, is_withdrawn, .. } = self.blocks[block];
         let worth = self.share(self.run, weight).max(1).div_ceil(2);
@@ -300,7 +303,7 @@ impl Carousel {
             && self.served[block * self.layers + level] + worth <= self.share(self.rings[level].goal, weight)
     }
 
-    /// Returns the share of a block of weight `weight` if a full block has the share `of_full`.
+    /// Returns the number of symbols for a block of weight `weight`, where `of_full` is the number for a full block.
     fn share(&self, of_full: u64, weight: u64) -> u64 {
         of_full * weight / self.full
     }
@@ -334,7 +337,7 @@ fn weight_of(symbols: u16) -> u64 {
     u64::from(symbols) + u64::from(MARGIN)
 }
 
-/// Returns the number of symbols of a leading block that are enough for nearly all new receivers, even at a loss of a tenth.
+/// Returns a number of symbols of a leading block that is enough for nearly all new receivers, even at a packet loss of 10 %.
 fn lead_of(symbols: u16) -> u64 {
     u64::from(symbols) * 9 / 8 + u64::from(MARGIN)
 }

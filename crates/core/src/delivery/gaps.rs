@@ -1,15 +1,14 @@
 //! Loss detection by gaps in the packet numbers, with tolerance for reordering.
 //!
-//! A missing packet is lost when `tolerance` packets with higher numbers have arrived. A tolerance of 1 declares it lost at once,
-//! for FIFO networks and the papers' simulations. A tolerance of 3 is for real networks (the rule of three duplicate
-//! acknowledgements, RFC 5681, 3.2).
+//! A missing packet is lost when `tolerance` packets with higher numbers have arrived. A tolerance of 1 suits FIFO networks and
+//! the papers' simulations. A tolerance of 3 suits real networks (the rule of three duplicate acknowledgements, RFC 5681, 3.2).
 
 use crate::packet::{Arrival, Seq};
 
 /// Maximum number of stored gaps. Beyond it, the packets of the oldest gap are declared lost.
 const OPEN_GAPS: usize = 32;
 
-/// A gap of more than this number of packets is a restart of the stream, not a series of losses.
+/// Maximum size of a gap, in packets. A larger gap is a restart of the stream, not a series of losses.
 const RESYNC: u64 = 1 << 15;
 
 /// Detects losses in one layer's stream, with a fixed amount of memory.
@@ -92,13 +91,13 @@ impl Gaps {
         self.received
     }
 
-    /// Returns whether packets are missing that are not declared lost yet.
+    /// Returns whether any missing packet is not declared lost yet.
     pub fn is_waiting(&self) -> bool {
         self.count > 0
     }
 
-    /// Removes an arrived packet from its gap, and returns the number of other packets that become lost. If a gap is split and
-    /// there is no room, the oldest gap is dropped, and its packets are lost.
+    /// Removes an arrived packet from its gap. Returns the number of other packets declared lost: if the packet splits a gap and
+    /// there is no room for another gap, the packets of the oldest gap are declared lost.
     fn fill(&mut self, seq: Seq) -> u32 {
         let Some(mut at) = self.open[..self.count].iter().position(|gap| (gap.from..gap.to).contains(&seq.0))
         else {
@@ -130,7 +129,7 @@ impl Gaps {
         lost
     }
 
-    /// Counts one more packet after every gap. Returns the number of packets that become lost.
+    /// Counts one later packet for every stored gap. Returns the number of packets that are declared lost as a result.
     fn age(&mut self) -> u32 {
         for gap in &mut self.open[..self.count] {
             gap.later += 1;
@@ -154,8 +153,8 @@ impl Gaps {
     }
 }
 
-/// Detects losses in networks that do not reorder packets: a packet that is missing when a later one arrives is lost at once.
-/// Equivalent to [`Gaps`] with tolerance 1, in 16 bytes.
+/// Detects losses in networks that do not reorder packets: a packet that is missing when a later one arrives is lost. Equivalent
+/// to [`Gaps`] with tolerance 1, but needs only 16 bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InOrder {
     /// The highest received number plus 2; 0 before the first packet.
@@ -191,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_order_agrees_with_gaps_of_tolerance_one() {
+    fn in_order_detector_agrees_with_gap_detector_of_tolerance_1() {
         let (mut rng, mut gaps, mut in_order) =
             (crate::rng::Rng::new(5, 5), Gaps::new(1), InOrder::default());
         let mut seq = 17;
@@ -209,13 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn each_packet_of_excess_gaps_is_accounted_for_once() {
+    fn each_packet_counts_once_when_gaps_exceed_the_limit() {
         let (mut most, mut split) = (0, 0);
         for seed in 0..40 {
             let (mut rng, mut gaps) = (crate::rng::Rng::new(seed, 7), Gaps::new(200));
             let first = 1_000;
             gaps.on_arrival(Seq(first));
-            // Number of packets in time: the first, the newest ones, and those that filled a gap.
+            // Number of packets that arrived before they were declared lost: the first packet, each newest packet, and packets
+            // that filled a gap.
             let mut came = 1;
             for _ in 0..3_000 {
                 let next = gaps.next().0;
@@ -250,22 +250,22 @@ mod tests {
     }
 
     #[test]
-    fn gap_without_tolerance_is_lost_immediately_and_only_once() {
+    fn missing_packets_are_lost_at_once_with_tolerance_one() {
         assert_eq!(losses(1, &[0, 4, 5]), [0, 3, 0]);
     }
 
     #[test]
-    fn packet_is_lost_after_three_higher_packets() {
+    fn packet_is_declared_lost_after_three_later_packets() {
         assert_eq!(losses(3, &[0, 2, 3, 4, 5]), [0, 0, 0, 1, 0]);
     }
 
     #[test]
-    fn a_reordered_packet_is_no_loss() {
+    fn reordered_packet_is_not_counted_as_lost() {
         assert_eq!(losses(3, &[0, 2, 3, 1, 4, 5, 6]), [0; 7]);
     }
 
     #[test]
-    fn a_packet_in_the_middle_splits_its_gap() {
+    fn packet_from_the_middle_of_a_gap_splits_the_gap() {
         assert_eq!(losses(3, &[0, 6, 3, 7, 8, 9]), [0, 0, 0, 0, 4, 0]);
     }
 
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_far_ahead_is_one_loss() {
+    fn gap_of_a_million_packet_numbers_counts_as_one_loss() {
         assert_eq!(losses(3, &[0, 1_000_000, 1_000_001]), [0, 1, 0]);
     }
 

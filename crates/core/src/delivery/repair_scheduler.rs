@@ -1,8 +1,8 @@
 //! The repair scheduler: the source's record of sent blocks and of blocks to be repeated.
 //!
-//! Three kinds of symbols wait to be sent, in this order of urgency: repairs (a few symbols of a block that nearly all receivers
-//! have); the front (blocks that were not sent yet); and the backfill (whole blocks for receivers that joined late or were
-//! deferred). The first blocks, which describe the content, are always urgent.
+//! Three kinds of symbols wait to be sent, in this order of urgency: repairs (the few symbols of a block that a receiver lacks);
+//! the front (blocks that were not sent yet); and the backfill (whole blocks for receivers that joined late or were deferred).
+//! The first blocks describe the content; when they are repeated, they are as urgent as repairs.
 
 use crate::packet::Seq;
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ pub enum PickKind {
     Front,
     /// A requested repair symbol.
     Repair,
-    /// A source symbol once more, for receivers that lack most of the block.
+    /// A repeated source symbol, for receivers that lack most of the block.
     Backfill,
 }
 
@@ -55,14 +55,14 @@ struct Block {
     want: u16,
     /// Next source symbol of a repetition; K if the block is not repeated.
     resend: u16,
-    /// Next repair symbol that was never sent.
+    /// Next repair symbol that was not sent yet.
     fresh: u32,
-    /// Number of changes of its content.
+    /// Number of changes of the block's content.
     generation: u32,
     /// Whether the first pass skips the block.
     is_withdrawn: bool,
-    /// Ranges of packets that contained repairs, the latest last. A receiver that lags may not have received several of these
-    /// ranges yet.
+    /// Ranges of packets that contained repairs, the latest last. Requests may still arrive from a receiver that has not reached
+    /// these ranges.
     batches: [Stretch; 3],
 }
 
@@ -77,10 +77,10 @@ struct Stretch {
 /// Limit at which symbol IDs wrap around. RaptorQ's IDs have 24 bits, minus the padding of a block (RFC 6330, 3.2).
 pub const SYMBOL_LIMIT: u32 = (1 << 24) - 1024;
 
-/// Returns the symbol IDs of a block after `generation` changes. An ID never has two contents. The range is empty if no IDs are
-/// left.
+/// Returns the symbol IDs of a block's content after `generation` changes. The ranges of two contents do not overlap. The range
+/// is empty if no IDs are left.
 pub(crate) fn ids_of(generation: u32) -> Range<u32> {
-    /// Number of IDs of each content after the first, which has half of all IDs.
+    /// Number of IDs for the content after each change. The original content has half of all IDs.
     const EACH: u32 = 1 << 14;
     let (half, before) = (SYMBOL_LIMIT / 2, generation.saturating_sub(1).min(SYMBOL_LIMIT / EACH) * EACH);
     match generation {
@@ -133,8 +133,8 @@ impl RepairScheduler {
         !ids.is_empty()
     }
 
-    /// Withdraws block `block`, which no receiver needs: it counts as sent. Later requests for it are still answered, for example
-    /// those of a relay with an older state.
+    /// Withdraws block `block`, which no receiver needs any more: the first pass skips it. Later requests for the block are still
+    /// answered, for example the requests of a relay that does not know of the withdrawal yet.
     pub fn withdraw(&mut self, block: u32) {
         self.repairs.remove(&block);
         self.backfill.remove(&block);
@@ -246,13 +246,13 @@ impl RepairScheduler {
         }
     }
 
-    /// Returns the blocks that wait to be repeated and their numbers of symbols, urgent blocks first.
+    /// Returns each block that waits for repairs or repetition, with the number of symbols to send. Repairs precede the backfill.
     pub fn scheduled(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
         let waiting = self.repairs.iter().chain(&self.backfill);
         waiting.map(|&block| (block, self.blocks[(block - self.base) as usize].want))
     }
 
-    /// Returns the number of the first block of which a source symbol was not sent yet.
+    /// Returns the number of the first block with a source symbol that was not sent yet.
     pub fn complete_to(&self) -> u32 {
         self.front
     }
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn repairs_of_a_block_equal_the_largest_request() {
+    fn number_of_repairs_equals_the_largest_request() {
         let (mut scheduler, mut seq) = sent_once(3);
         for need in [1, 3, 2, 3] {
             scheduler.request(2, need, Seq(seq));
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn repairs_in_flight_are_subtracted_from_earlier_requests() {
+    fn repairs_in_flight_are_subtracted_from_a_repeated_request() {
         let (mut scheduler, mut seq) = sent_once(3);
         let before = Seq(seq - 1);
         scheduler.request(1, 3, before);

@@ -1,17 +1,18 @@
-//! The request scheduler: times of a receiver's requests for missing symbols (negative acknowledgements that count symbols).
+//! The request scheduler of a receiver: it decides when to request missing symbols (negative acknowledgements that count
+//! symbols).
 //!
-//! A request is delayed by a random time. If many receivers have the same loss, one sends its request first, and the other
-//! receivers receive the source's notice that it schedules the repair. A request is not repeated before an answer can have
-//! arrived.
+//! A request is delayed by a random time. If many receivers have the same loss, one receiver sends its request first. The source
+//! then announces that it has scheduled the repair, and the other receivers send no request. A request is not repeated before an
+//! answer can have arrived.
 
 use crate::rng::Rng;
 use crate::time::{Span, Time};
 use std::collections::BTreeMap;
 
-/// Maximum number of simultaneous requests. A receiver that lacks more blocks sends its requests in turns.
+/// Maximum number of blocks that are requested at the same time. Further missing blocks are requested later.
 const WINDOW: usize = 512;
 
-/// Exponent of the delay distribution: most receivers draw a long delay, a few a short one (`suppress`).
+/// Exponent of the delay distribution (`suppress`): most receivers draw long delays, and a few draw short ones.
 const STEEPNESS: f64 = 10.0;
 
 /// State of a receiver's requests.
@@ -31,12 +32,12 @@ struct PendingRequest {
 }
 
 impl RequestScheduler {
-    /// Creates a scheduler without requests, for a round-trip time of `rtt` and requests spread over `spread`.
+    /// Creates a scheduler without requests, for a round-trip time of `rtt`. Receivers spread their requests over `spread`.
     pub fn new(rtt: Span, spread: Span) -> RequestScheduler {
         RequestScheduler { rtt, spread, ..RequestScheduler::default() }
     }
 
-    /// Sets the source's largest round-trip time and the time over which requests are spread.
+    /// Sets the source's largest round-trip time, and the time over which receivers spread their requests.
     pub fn set_pace(&mut self, rtt: Span, spread: Span) {
         (self.rtt, self.spread) = (rtt, spread);
     }
@@ -47,7 +48,7 @@ impl RequestScheduler {
         self.timer = Some(self.timer.map_or(wanted, |timer| timer.min(wanted)));
     }
 
-    /// Records the arrival of a symbol of `block`, and extends the wait for the rest of the answer.
+    /// Records the arrival of a symbol of `block`, and extends the wait for the block's other requested symbols.
     pub fn on_symbol(&mut self, block: u32, now: Time) {
         let patience = self.patience(0);
         if let Some(asked) = self.asked.get_mut(&block) {
@@ -77,8 +78,8 @@ impl RequestScheduler {
         self.timer.unwrap_or(Time::NEVER)
     }
 
-    /// Writes to `out` the entries of `missing` (block, symbols needed) that are to be requested now. `missing` is in ascending
-    /// order. Sets the next deadline.
+    /// Writes to `out` the entries of `missing` that are to be requested now, and sets the next deadline. An entry is a block
+    /// number and the number of symbols needed; `missing` is sorted by block number.
     pub fn due(
         &mut self,
         now: Time,
@@ -111,7 +112,7 @@ impl RequestScheduler {
         }
     }
 
-    /// Returns the waiting time for an answer to the `tries`-th repetition.
+    /// Returns the waiting time for an answer to a request that was repeated `tries` times.
     fn patience(&self, tries: u32) -> Span {
         let base = (self.rtt * 2 + self.spread).max(Span::from_millis(10));
         (base * (1 << tries.min(6))).min(Span::from_secs(1).max(base))

@@ -1,8 +1,9 @@
-//! Accumulation: the number of a flow's own bytes that wait inside the network (paper 000, 5.1.1, 5.1.2 and D.1).
+//! Accumulation: the number of bytes of a flow that are queued in the network (paper 000, 5.1.1, 5.1.2 and D.1).
 //!
-//! The source flags some packets as *control packets*. The receiver calculates the expected arrival of a control packet from the
-//! sending times of two control packets. Queues on the path have delayed the bytes that arrive between the expected and the
-//! actual arrival:
+//! The source flags some packets as *control packets*. The receiver calculates the expected arrival time of a control packet. It
+//! uses the arrival time of an earlier control packet, the *synchronisation point*, and the sending times of both packets. The
+//! accumulation is the number of bytes that arrive between the expected and the actual arrival, because queues on the path have
+//! delayed them:
 //!
 //! ```text
 //!   source     CP───────────── interval ─────────────CP
@@ -13,25 +14,27 @@
 //!                                                      └─────┘ bytes that arrive here = accumulation
 //! ```
 //!
-//! The two clocks are not compared, only differences since the *synchronisation point*. If a control packet arrives before its
-//! expected time, the point itself was late, and this packet becomes the new point.
+//! The clocks of source and receiver are not compared, only the times that each clock measures since the synchronisation point.
+//! If a control packet arrives before its expected time, the synchronisation point itself was delayed, and the control packet
+//! becomes the new synchronisation point.
 //!
 //! # Thresholds
 //!
-//! The paper detects congestion at two packets and its end at one packet. Its simulated sources send evenly, and their clocks are
-//! exact. The paper recommends higher thresholds if hosts add noise (5.1.2). [`Measuring::transport`] has four protections, one
-//! for each kind of noise:
+//! In the paper, congestion starts at an accumulation of two packets and ends at an accumulation of one packet. The paper's
+//! simulated sources send evenly and have exact clocks. The paper recommends higher thresholds if hosts add noise (5.1.2).
+//! [`Measuring::transport`] has four protections, one for each kind of noise:
 //!
-//! - *Bursts of the sender*: a control packet is the first packet of a burst ([`ControlClock`]). So it does not wait behind packets that its
-//!   source sent at the same moment.
-//! - *Noise of each packet's time* (interrupts, timers): a threshold is at least the amount that the flow sends in `floor` plus `noise` times
-//!   the mean difference between the delays of two consecutive control packets. This difference is measured continuously. A queue hardly
-//!   affects it, because queues grow slowly from one control packet to the next.
-//! - *Late wake-ups*: congestion counts only if `confirm` consecutive control packets show it over at least `persist`. After each cut it must
-//!   be confirmed again. A receiver that wakes late delays only the packets of that moment. A sender that wakes late sends up to 10 ms of
-//!   packets at once, and a path with a fifth of spare capacity has delivered them 40 ms later. The queue of an excessive rate remains.
-//! - *Clocks of different speed*: every `resync`, a moment without congestion becomes the synchronisation point. In these 5 s clocks differ by
-//!   less than half a millisecond (100 millionths), which is half of `floor`.
+//! - *Bursts of the source*: a control packet is the first packet of a burst ([`ControlClock`]), so it does not wait behind packets
+//!   that were sent at the same moment.
+//! - *Noise in the times of packets* (interrupts, timers): the threshold is at least the amount that the source sends in a certain
+//!   time. This time is `floor` plus `noise` times the mean difference between the delays of two consecutive control packets. The
+//!   difference is measured continuously. A queue hardly affects it, because queues grow slowly from one control packet to the next.
+//! - *Late wake-ups*: congestion counts only if `confirm` consecutive control packets show congestion, over at least `persist`. After
+//!   each cut, congestion must be confirmed again. A receiver that wakes late delays only the packets of that moment. A source that
+//!   wakes late sends up to 10 ms of packets at once. A path with a fifth of spare capacity delivers them within 40 ms. Only a queue
+//!   that an excessive rate has caused lasts longer.
+//! - *Clocks of different speed*: after every `resync`, a moment without congestion becomes the synchronisation point. Within these
+//!   5 s the clocks drift apart by less than half a millisecond (100 millionths), half of `floor`.
 
 mod control;
 mod detector;
@@ -52,31 +55,32 @@ use crate::time::{Rate, Span, Time};
 pub struct Measuring {
     /// Interval of control packets, "T".
     pub interval: Interval,
-    /// Accumulation from which there is congestion, in packets ("H_thresh").
+    /// Accumulation at which congestion starts, in packets ("H_thresh").
     pub high: f64,
     /// Accumulation at which congestion ends, in packets ("L_thresh").
     pub low: f64,
-    /// Minimum threshold, as the amount sent in this time.
+    /// Minimum accumulation at which congestion starts, as the time in which the source sends this number of bytes.
     pub floor: Span,
-    /// Addition to `floor`, as a multiple of the mean difference of successive delays.
+    /// Factor. The mean difference between the delays of consecutive control packets, times this factor, is added to `floor`.
     pub noise: f64,
-    /// Number of consecutive control packets after the latest cut that confirm congestion.
+    /// Number of consecutive control packets since the latest cut that must show congestion to confirm it.
     pub confirm: u8,
     /// Minimum duration of the confirmation.
     pub persist: Span,
-    /// Amount that is carried from one epoch of congestion to the next.
+    /// Part of the accumulation that is carried from one epoch of congestion to the next.
     pub carry: Carry,
     // Paper gap: D.1 assumes that clocks do not drift between two points. Here a moment without congestion becomes the
     // synchronisation point regularly, every minute in `Measuring::published`.
-    /// Duration after which a moment without congestion becomes the synchronisation point.
+    /// Interval at which a moment without congestion becomes the new synchronisation point.
     pub resync: Span,
     // Paper gap: D.1 cannot distinguish a longer route from a queue. With this option, an accumulation that stays the same after
     // cuts of the rate counts as a longer route. Off in `Measuring::published`.
-    /// Number of consecutive control packets with an unchanged, not low accumulation that mean another route; `None`: never.
+    /// Number of consecutive control packets. If the accumulation remains unchanged above the low threshold for this number of packets,
+    /// the cause is a longer route; `None`: never.
     pub reroute: Option<u16>,
 }
 
-/// Amount that is assumed to wait at the synchronisation point that ends congestion.
+/// Number of bytes that are assumed to be queued at the new synchronisation point when an epoch of congestion ends.
 // Paper gap: D.1 carries the whole accumulation, which includes the control packet although it has arrived. The packet would
 // count again in the next measurement. Then one carried packet and any delay of a control packet are congestion, which a slow
 // session can never end. Here the control packet is not carried.
@@ -91,14 +95,15 @@ pub enum Carry {
 /// Assumed noise before the first measurement, in seconds.
 const FIRST_NOISE: f32 = 1e-3;
 const NOISE_GAIN: f32 = 1.0 / 16.0;
-/// Maximum counted difference between two consecutive delays, in seconds. A host that stopped for a while is not evidence of
-/// ordinary noise.
+/// Maximum difference between two consecutive delays, in seconds; larger differences count as this one. A host that stopped for a
+/// while is not evidence of ordinary noise.
 const MAX_STEP: f32 = 5e-3;
 /// Maximum contribution of noise to a threshold, in seconds, so that a queue of a few tens of milliseconds is always detected.
 const MAX_NOISE: f64 = 10e-3;
-/// Fraction of its rate below which the source counts as having responded, whether or not the cut is sufficient.
+/// Fraction of the sending rate at the first of several consecutive high accumulations. If the source sends below this fraction,
+/// it has responded to the congestion, whether or not its cut is sufficient.
 const ANSWERED: f64 = 0.97;
-/// Fraction of its maximum above which an accumulation counts as unchanged.
+/// The accumulation of several control packets counts as unchanged if its minimum exceeds this fraction of its maximum.
 const UNCHANGED: f64 = 0.5;
 
 impl Measuring {
@@ -145,9 +150,9 @@ pub enum Reading {
     Synchronised,
     /// Accumulation in bytes, at most the low threshold.
     Quiet(u64),
-    /// Accumulation in bytes that is neither congestion nor its end.
+    /// Accumulation in bytes that shows neither congestion nor the end of congestion.
     Between(u64),
-    /// Accumulation in bytes that is congestion.
+    /// Accumulation in bytes that shows congestion.
     Congested(u64),
 }
 
@@ -159,7 +164,7 @@ pub struct Accumulation {
     point: Option<Point>,
     /// Whether there was congestion since the synchronisation point.
     epoch: Epoch,
-    /// Sending time of the newest control packet. Older control packets are late and carry no information.
+    /// Sending time of the newest control packet. Control packets that were sent before it are late and carry no information.
     newest: Time,
     /// Time of the latest detected loss.
     lost_at: Option<Time>,
@@ -176,7 +181,7 @@ struct Point {
     at: Time,
     /// Sending time by the source's clock.
     sent: Time,
-    /// Number of bytes that are assumed to have waited then, "accu_g".
+    /// Number of bytes that are assumed to have been queued when this packet arrived, "accu_g".
     carried: u64,
 }
 
@@ -189,7 +194,8 @@ enum Epoch {
 /// Differences between the delays of successive control packets, in seconds.
 #[derive(Debug, Clone, Copy)]
 struct Noise {
-    /// Latest delay: the receiver's clock minus the source's, in nanoseconds.
+    /// Delay of the latest control packet: the receiver's clock at its arrival minus the source's clock at its transmission, in
+    /// nanoseconds.
     delay: Option<i64>,
     mean: f32,
 }
@@ -199,7 +205,7 @@ struct Noise {
 struct Run {
     count: u8,
     since: Time,
-    /// Sending rate at the beginning.
+    /// Sending rate at the first of these control packets.
     rate: Rate,
 }
 
@@ -267,7 +273,7 @@ impl Accumulation {
             return self.on_not_low(Reading::Between(bytes), bytes, sent, now);
         }
         self.stuck = NOT_STUCK;
-        // Losses reduce the measured accumulation, so a measurement with a loss does not end an epoch.
+        // Losses reduce the measured accumulation, so a measurement during which a packet was lost does not end an epoch.
         let lost = self.lost_at.is_some_and(|lost| lost > expected);
         let due = now.since(point.at) >= self.measuring.resync;
         match self.epoch {
@@ -278,7 +284,7 @@ impl Accumulation {
         }
     }
 
-    /// Returns the amount carried to the next epoch if this one ends with an accumulation of `bytes`.
+    /// Returns the number of bytes carried to the next epoch if the current epoch ends with an accumulation of `bytes`.
     fn left(&self, bytes: u64) -> u64 {
         match self.measuring.carry {
             Carry::All => bytes,
@@ -310,7 +316,7 @@ impl Accumulation {
         self.on_not_low(reading, bytes, sent, now)
     }
 
-    /// Detects another route: an accumulation that neither ends nor changes.
+    /// Detects a longer route: the accumulation stays above the low threshold and does not change.
     fn on_not_low(&mut self, reading: Reading, bytes: u64, sent: Time, now: Time) -> Reading {
         let Some(most) = self.measuring.reroute else { return reading };
         self.stuck.count += 1;
@@ -326,7 +332,7 @@ impl Accumulation {
         reading
     }
 
-    /// Returns the accumulation in bytes from which there is congestion, while the source sends at `rate`.
+    /// Returns the accumulation in bytes at which congestion starts if the source sends at `rate`.
     pub fn threshold(&self, rate: Rate) -> u64 {
         let Measuring { high, floor, noise, .. } = self.measuring;
         let span = floor.as_secs_f64() + (noise * f64::from(self.noise.mean)).min(MAX_NOISE);
@@ -346,7 +352,7 @@ impl Accumulation {
         self.log.window = window;
     }
 
-    /// Restarts the measurement of the arrival rate, because earlier arrivals are not valid evidence.
+    /// Restarts the measurement of the arrival rate, because earlier arrivals do not represent the current rate.
     pub fn remeasure(&mut self) {
         self.log.forget_rate();
     }

@@ -1,6 +1,6 @@
 //! An exponentially weighted mean with its mean deviation (paper 000, 3.1.2).
 
-/// A smoothed mean and mean deviation. Both are undefined before the first sample.
+/// A smoothed mean and a smoothed deviation from it. Both are undefined before the first sample.
 // Paper gap: 3.1.2 prints the update of the mean before that of the deviation, and does not state which mean the deviation uses.
 // Here the error is relative to the old mean, as appendix D.3 requires for its average.
 #[derive(Debug, Clone, Copy, PartialEq)]

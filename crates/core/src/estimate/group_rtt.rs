@@ -1,7 +1,8 @@
 //! The largest round-trip time of a group, from recent samples of its members.
 //!
-//! It determines the duration of start-up rounds, the spread of feedback and the timeouts of silent receivers. One late answer of
-//! a delayed host is not evidence about the path, so each member counts with the median of its latest three samples.
+//! This round-trip time determines the duration of slow-start rounds, the spread of feedback and the timeouts of silent
+//! receivers. A single late answer shows that a host was delayed, not that the path is longer. So each member counts with the
+//! median of its latest three samples.
 
 use crate::packet::ReceiverId;
 use crate::time::{Span, Time};
@@ -25,7 +26,7 @@ enum Estimate {
 /// The known members with the largest round-trip times.
 #[derive(Debug, Clone)]
 struct Recent {
-    /// Duration of silence after which a member is removed.
+    /// Duration without a sample after which a member is removed.
     memory: Span,
     members: Vec<MemberRtt>,
     /// Current largest round-trip time of all members.
@@ -37,19 +38,19 @@ struct MemberRtt {
     id: ReceiverId,
     /// Latest samples, the newest last.
     samples: [Span; SAMPLES],
-    /// Number of valid samples, which are the last ones.
+    /// Number of valid samples, which are at the end of `samples`.
     count: usize,
     received_at: Time,
 }
 
-/// Number of latest samples of a member that count.
+/// Maximum number of samples per member; only the latest samples count.
 const SAMPLES: usize = 3;
 /// Maximum number of stored members: those with the largest round-trip times.
 const MAX_MEMBERS: usize = 16;
 
 impl GroupRtt {
-    /// Creates an estimate that is `assumed` until the first sample. Without `memory` the largest sample counts indefinitely, as
-    /// in the paper. With it, only medians of members with samples within `memory` count.
+    /// Creates an estimate that is `assumed` until the first sample. Without `memory`, the largest sample of all time counts, as
+    /// in the paper. With `memory`, only members with a sample within this duration count, each with the median of its samples.
     pub fn new(assumed: Span, memory: Option<Span>) -> GroupRtt {
         let estimate = match memory {
             None => Estimate::Largest(Span::ZERO),
@@ -79,7 +80,7 @@ impl GroupRtt {
         }
     }
 
-    /// Returns the largest round-trip time, or the assumed one before the first sample.
+    /// Returns the largest round-trip time; the assumed one before the first sample.
     pub fn get(&self) -> Span {
         if self.is_known() { self.largest() } else { self.assumed }
     }
@@ -111,7 +112,8 @@ impl Recent {
         self.largest = self.measure();
     }
 
-    /// Adds a member. In a full table it replaces the member with the smallest round-trip time, if its own is larger.
+    /// Adds a member. A full table drops the member with the smallest round-trip time, provided that the new member's one is
+    /// larger.
     fn insert(&mut self, newcomer: MemberRtt) {
         if self.members.len() < MAX_MEMBERS {
             self.members.push(newcomer);
@@ -122,8 +124,8 @@ impl Recent {
         }
     }
 
-    /// Returns the largest round-trip time of members with several samples. Without such members, returns the median over all
-    /// members.
+    /// Returns the largest round-trip time among members with several samples. If no member has several samples, returns the
+    /// median over all members.
     fn measure(&self) -> Span {
         let confirmed = self.members.iter().filter(|member| member.count > 1).map(MemberRtt::typical).max();
         confirmed.unwrap_or_else(|| {
@@ -173,7 +175,7 @@ mod tests {
         Time::ZERO + Span::from_millis(millis)
     }
 
-    /// Creates a group from samples of these members, in milliseconds, 10 ms apart.
+    /// Creates a group from pairs of a member and its sample in milliseconds. The samples are 10 ms apart.
     fn group(samples: &[(u64, u64)]) -> GroupRtt {
         let mut group = GroupRtt::new(ASSUMED, Some(Span::from_secs(5)));
         for (turn, &(from, millis)) in (1..).zip(samples) {
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn single_late_sample_is_ignored() {
+    fn single_long_rtt_sample_is_ignored() {
         assert_eq!(group(&[(1, 20), (1, 21), (1, 2000)]).get(), Span::from_millis(21));
         assert_eq!(group(&[(1, 20), (2, 2000), (1, 22), (3, 25)]).get(), Span::from_millis(20));
         assert_eq!(group(&[(1, 2000), (1, 22)]).get(), Span::from_millis(22));
@@ -207,13 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn longer_rtt_counts_after_two_samples() {
+    fn longer_rtt_of_a_member_counts_after_two_samples() {
         assert_eq!(group(&[(1, 20), (1, 20), (1, 80)]).get(), Span::from_millis(20));
         assert_eq!(group(&[(1, 20), (1, 20), (1, 80), (1, 81)]).get(), Span::from_millis(80));
     }
 
     #[test]
-    fn silent_and_departed_members_expire() {
+    fn silent_member_expires_but_the_last_member_is_never_removed() {
         let mut group = group(&[(1, 20), (2, 200), (1, 20), (2, 190)]);
         group.add(member(1), Span::from_millis(20), at(6000));
         assert_eq!(group.get(), Span::from_millis(20));
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_farthest_members_of_a_large_group_are_stored() {
+    fn only_the_farthest_members_of_a_large_group_are_stored() {
         let mut samples: Vec<_> = (1..=100).flat_map(|id| [(id, 10), (id, 10)]).collect();
         samples.extend([(500, 300), (501, 2000), (500, 310)]);
         assert_eq!(group(&samples).get(), Span::from_millis(300));
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn rtt_follows_decreasing_samples_with_one_sample_delay() {
+    fn rtt_follows_decreasing_samples_one_sample_later() {
         let mut group = group(&[]);
         for turn in 1..100 {
             group.add(member(1), Span::from_millis(1000 - turn), at(turn));

@@ -1,14 +1,14 @@
-//! Linear prediction of a series from its latest values. Two methods are available: the prediction with the smallest mean squared
-//! error (paper 002, 5.2.1) by the Levinson-Durbin recursion, and a predictor that learns from its errors (paper 002, (5.7)).
+//! Linear prediction of a series from its latest values, by two methods. The Levinson-Durbin recursion computes the prediction
+//! with the smallest mean squared error (paper 002, 5.2.1). The adaptive predictor learns from its errors (paper 002, (5.7)).
 
-/// Remaining variance, as a fraction of the variance, below which the recursion ends.
+/// Variance of the prediction error, as a fraction of the variance of the series, below which the recursion ends.
 const NOTHING_LEFT: f64 = 1e-9;
 
 /// Computes the best weights for predicting a series with these autocovariances. `covariances[0]` is the variance, and
-/// `weights[0]` belongs to the newest value. The number of computed weights is limited by both slices. Returns the remaining
-/// variance of the prediction error.
+/// `weights[0]` belongs to the newest value. The shorter slice limits the number of computed weights. Returns the variance of the
+/// prediction error.
 ///
-/// If fewer weights predict the series exactly, the remaining weights are zero.
+/// If a few weights predict the series exactly, the remaining weights are zero.
 pub fn levinson(covariances: &[f64], weights: &mut [f64]) -> f64 {
     weights.fill(0.0);
     let Some(&variance) = covariances.first() else { return 0.0 };
@@ -35,8 +35,8 @@ pub fn levinson(covariances: &[f64], weights: &mut [f64]) -> f64 {
     left.max(0.0)
 }
 
-/// Computes the autocovariances of a series around this mean into `found`. The divisor is the number of all values, so the matrix
-/// of the normal equations has no negative eigenvalue. Autocovariances beyond the length of the series are zero.
+/// Computes the autocovariances of a series around `mean` into `found`. The divisor is always the length of the series, so the
+/// matrix of the normal equations has no negative eigenvalue. Autocovariances at lags beyond the length of the series are zero.
 pub fn covariances(series: &[f64], mean: f64, found: &mut [f64]) {
     let count = series.len().max(1) as f64;
     for (lag, place) in found.iter_mut().enumerate() {
@@ -50,12 +50,13 @@ pub fn covariances(series: &[f64], mean: f64, found: &mut [f64]) {
 #[derive(Debug, Clone)]
 pub struct Adaptive {
     weights: Vec<f64>,
-    /// Step of the weights. It is stable below 2; at 1 the weights would have predicted the latest value exactly.
+    /// Step size of the adaptation. The predictor is stable if it is below 2. With 1, the adapted weights would have predicted
+    /// the latest value exactly.
     step: f64,
 }
 
 impl Adaptive {
-    /// Creates a predictor of this order, which initially predicts the newest value again.
+    /// Creates a predictor with `order` weights. Until it adapts, the prediction is the newest value.
     pub fn new(order: usize, step: f64) -> Adaptive {
         let mut weights = vec![0.0; order.max(1)];
         weights[0] = 1.0;
@@ -67,12 +68,12 @@ impl Adaptive {
         &self.weights
     }
 
-    /// Returns the prediction after these values, the newest first. Missing values count as zero.
+    /// Returns the prediction of the value that follows the values `newest_first`. Missing values count as zero.
     pub fn predict(&self, newest_first: impl Iterator<Item = f64>) -> f64 {
         self.weights.iter().zip(newest_first).map(|(weight, value)| weight * value).sum()
     }
 
-    /// Adapts the weights to `value`, which followed these values, the newest first.
+    /// Adapts the weights to `value`, which followed the values `newest_first`.
     pub fn learn(&mut self, value: f64, newest_first: impl Iterator<Item = f64> + Clone) {
         let error = value - self.predict(newest_first.clone());
         let power: f64 = newest_first.clone().take(self.weights.len()).map(|value| value * value).sum();

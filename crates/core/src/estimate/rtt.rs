@@ -1,11 +1,11 @@
-//! Round-trip samples from reports that name a packet (paper 000, 3.1.6).
+//! Samples of the round-trip time, from reports that state a packet number (paper 000, 3.1.6).
 
 use crate::packet::{Echo, Seq};
 use crate::time::{Span, Time};
 
 /// Sending times of the latest packets of a stream: a ring of eight bytes per packet. A large ring is allocated at once. A ring
-/// for up to 4096 packets starts small, because a simulation may have thousands of them. It doubles if it would otherwise drop
-/// packets of the latest six seconds.
+/// for up to 4096 packets starts small, because a simulation may have thousands of such rings. It doubles if it would otherwise
+/// drop packets of the latest six seconds.
 #[derive(Debug, Clone)]
 pub struct SendHistory {
     /// Sending times in nanoseconds.
@@ -16,9 +16,9 @@ pub struct SendHistory {
 
 /// Minimum round-trip sample, which prevents divisions by zero.
 const SHORTEST: Span = Span::from_micros(1);
-/// Duration for which packets are stored, within the limit.
+/// Duration for which the sending times of packets are stored, if the ring is large enough.
 const REMEMBERED: Span = Span::from_secs(6);
-/// Maximum size of rings that start with [`FEWEST`] places.
+/// Maximum size of rings that start with [`FEWEST`] entries.
 const SMALL: usize = 4096;
 const FEWEST: usize = 64;
 
@@ -66,8 +66,8 @@ impl SendHistory {
         self.knows(seq).then_some(Time::from_nanos(slot))
     }
 
-    /// Returns the round-trip sample of an answer to `echo` that arrives now, without the hold at the receiver. `None` for an
-    /// unknown packet, or for a hold longer than the elapsed time.
+    /// Returns the round-trip time of the packet `echo`, whose answer arrives now, minus the hold time at the receiver. `None`
+    /// for an unknown packet, or for a hold time longer than the elapsed time.
     // Paper gap: 3.1.6 takes the whole time from sending to answer, although 3.1.4 delays answers at random. Here the hold is
     // subtracted, because it would otherwise count as round-trip time.
     pub fn sample(&self, echo: Echo, now: Time) -> Option<Span> {
@@ -92,7 +92,6 @@ mod tests {
         Echo { seq: Seq(seq), hold }
     }
 
-    /// T-OR-5.
     #[test]
     fn delay_at_the_receiver_is_excluded_from_the_rtt() {
         let mut history = SendHistory::new(1);

@@ -1,8 +1,8 @@
 //! Arrival rate of packets: a sliding window in constant memory.
 //!
-//! Arrivals are counted in [`BUCKETS`] time buckets of `2^k` ns. The window's oldest bucket counts in proportion to its part
-//! inside the window. So the error of a measurement is at most the bytes of this bucket. At a steady rate the error is less than
-//! a packet. Otherwise it is at most 1/32 of the bytes in the widest window, and typically a few tenths of a percent.
+//! Arrivals are counted in [`BUCKETS`] time buckets of `2^k` ns. From the window's oldest bucket, the part inside the window
+//! counts. So the error of a measurement is at most the number of bytes in this bucket. At a steady rate the error is less than a
+//! packet. Otherwise it is at most 1/32 of the bytes in the widest window, and typically a few tenths of a percent.
 //!
 //! ```text
 //!            |<----------- window ----------->|
@@ -10,8 +10,8 @@
 //!          ^ taken in proportion            ^ now
 //! ```
 //!
-//! A new window has fine buckets (0.13 ms), so that a few milliseconds can be measured during start-up. [`Throughput::reach`]
-//! merges neighbours for a longer window.
+//! A new window has fine buckets (0.13 ms), so that the rate over a few milliseconds can be measured during slow start.
+//! [`Throughput::reach`] merges neighbouring buckets for a longer window.
 
 use crate::time::{Rate, Span, Time};
 
@@ -25,16 +25,16 @@ pub struct Throughput {
     /// Index of the newest bucket: nanoseconds shifted right by `shift`.
     newest: u64,
     shift: u8,
-    /// Place of the next arrival time.
+    /// Index at which the next arrival time is stored.
     turn: u8,
     /// Number of arrivals so far, up to [`RECENT`].
     seen: u8,
     recent: [Time; RECENT],
-    /// Bytes of bucket `index`, at place `index % BUCKETS`.
+    /// Number of bytes of bucket `index`, at index `index % BUCKETS`.
     bytes: [u32; BUCKETS],
 }
 
-/// Number of stored arrival times; a measurement covers at least one packet fewer.
+/// Number of stored arrival times. A measurement covers at least this number of packets minus one.
 const RECENT: usize = 5;
 
 const FINEST: u8 = 17;
@@ -85,7 +85,8 @@ impl Throughput {
         Span::from_nanos((BUCKETS as u64 - 2) << self.shift)
     }
 
-    /// Returns the duration that contains exactly the latest four packets; `None` before the fifth arrival.
+    /// Returns the time since the fifth-latest arrival, which contains exactly the latest four packets; `None` before the fifth
+    /// arrival.
     pub fn latest_four(&self, now: Time) -> Option<Span> {
         let fifth_last = self.recent[usize::from(self.turn)];
         (usize::from(self.seen) == RECENT).then(|| now.since(fifth_last))
@@ -151,7 +152,7 @@ mod tests {
 
     const SECOND: Span = Span::from_secs(1);
 
-    /// Returns the largest relative error over a run, compared with the exact count.
+    /// Returns the largest relative error of the measured rate over a run, compared with the exact count of bytes.
     fn worst_error(window: Span, mean_gap: f64, jitter: f64) -> f64 {
         let (mut rng, mut throughput) = (Rng::new(1, 1), Throughput::new());
         throughput.reach(window);
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_rate_is_measured_within_a_packet() {
+    fn steady_rate_is_measured_to_within_about_a_packet() {
         assert!(worst_error(SECOND, 0.008, 0.0) < 0.009, "125 packets a second");
         assert!(worst_error(SECOND, 0.0001, 0.0) < 0.0011, "10,000 packets a second");
     }

@@ -3,7 +3,7 @@
 use super::policy::{Congestion, Operating, RatePolicy};
 use crate::time::Rate;
 
-/// Additive increase by a packet per round-trip time, and decrease to a fraction of the rate at congestion (paper 000, 3.1.5).
+/// Additive increase by a packet per round-trip time. At congestion, decrease to a fraction of the rate (paper 000, 3.1.5).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Aimd;
 
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn congestion_cuts_to_part_of_the_level_or_leaves_the_rate() {
+    fn cut_reduces_the_rate_to_a_fraction_of_a_lower_level_only() {
         let level = |mbps| Congestion { level: Rate::from_mbps(mbps), keep: 0.75 };
         assert_eq!(Aimd.on_congestion(AT, level(0.8)), Rate::from_mbps(0.8) * 0.75);
         assert_eq!(Aimd.on_congestion(AT, level(8.0)), AT.rate);

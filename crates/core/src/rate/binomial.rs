@@ -1,8 +1,8 @@
 //! Binomial control: increase by `a / w^k` per round trip, decrease by `b * w^l` (Bansal and Balakrishnan, "Binomial
 //! Congestion Control Algorithms", 2001).
 //!
-//! `w` is the rate in packets per round-trip time. With `k + l = 1` the control is fair to TCP. A smaller `l` is smoother than
-//! AIMD, which is `k = 0, l = 1`.
+//! `w` is the rate in packets per round-trip time. With `k + l = 1` the control is fair to TCP. AIMD is the case `k = 0, l = 1`;
+//! a smaller `l` gives a smoother rate.
 
 use super::policy::{Congestion, Operating, RatePolicy};
 use crate::time::Rate;
@@ -19,14 +19,14 @@ pub struct Binomial {
 impl Binomial {
     /// Inverse increase, additive decrease.
     pub const IIAD: Binomial = Binomial { k: 1.0, l: 0.0 };
-    /// Square root as exponent of increase and decrease.
+    /// Square-root control: both exponents are 0.5.
     pub const SQRT: Binomial = Binomial { k: 0.5, l: 0.5 };
 }
 
 /// Minimum window for the formulas, in packets.
 const MIN: f64 = 1.0;
 
-/// Returns the rate of a window of one packet.
+/// Returns the rate that sends one packet per round-trip time.
 fn unit(at: Operating) -> Rate {
     Rate::of(u64::from(at.packet_size), at.rtt)
 }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn sqrt_policy_changes_depend_on_the_root_of_the_window() {
+    fn sqrt_policy_uses_the_square_root_of_the_window() {
         let mut sqrt = Binomial::SQRT;
         assert_eq!(sqrt.on_tick(AT), AT.rate + Rate::from_bps(80_000.0 / 4.0));
         assert_eq!(sqrt.on_congestion(AT, EVENT), Rate::from_bps((16.0 - 2.0) * 80_000.0));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn congestion_never_raises_the_rate() {
+    fn congestion_never_raises_the_rate_of_a_binomial_policy() {
         let event = Congestion { level: AT.rate * 3.0, keep: 0.5 };
         let mut sqrt = Binomial::SQRT;
         assert_eq!(sqrt.on_congestion(AT, event), AT.rate);

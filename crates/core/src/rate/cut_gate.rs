@@ -10,7 +10,7 @@ pub struct CutGate {
 }
 
 impl CutGate {
-    /// Returns whether the present `window` has passed since the latest cut.
+    /// Returns whether at least `window` has passed since the latest cut.
     pub fn is_open(&self, now: Time, window: Span) -> bool {
         self.last.is_none_or(|last| now.since(last) >= window)
     }

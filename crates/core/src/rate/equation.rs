@@ -1,7 +1,7 @@
-//! Equation-based adaptation at the source: the rate of a TCP flow with the same loss events (paper 000, 2.3).
+//! Equation-based rate policy at the source: the rate is the rate of a TCP flow with the same loss events (paper 000, 2.3).
 //!
-//! The scheme decides which loss events count. The source counts the packets between loss events, so receivers need no
-//! measurements.
+//! The scheme decides which loss events count. The source itself counts the packets between these loss events, so receivers
+//! measure nothing.
 
 #[cfg(test)]
 mod tests;
@@ -13,11 +13,12 @@ use crate::time::{Rate, Span};
 /// Weights of the mean loss interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Averaging {
-    /// The thesis: eight intervals with equal weights; the weight of each older one falls by a factor of 0.95. The choice among
-    /// receivers is random, so intervals vary more than at one receiver, and the mean must include older intervals.
+    /// As in the thesis: the latest eight intervals have equal weights. Each older interval has 0.95 times the weight of the next
+    /// newer one. The scheme's choice among receivers is random, so the intervals vary more than the intervals of one receiver,
+    /// and their mean must include older intervals.
     #[default]
     Thesis,
-    /// Eight intervals; the weights of the older four fall (RFC 5348, 5.4).
+    /// Only the latest eight intervals count; the weights of the older four decrease (RFC 5348, 5.4).
     Rfc5348,
 }
 
@@ -32,7 +33,7 @@ enum Before {
     Add,
 }
 
-/// Rate policy by the equation. State and work per event do not depend on the duration of the session.
+/// Rate policy by the equation. Its memory and its work per event do not depend on the duration of the session.
 #[derive(Debug, Clone)]
 pub struct Equation {
     averaging: Averaging,
@@ -43,13 +44,13 @@ pub struct Equation {
     closed: [f64; LATEST],
     /// Number of all closed intervals, "N".
     count: u64,
-    /// Sum of all intervals before `closed`, each weighted by "alpha" per interval of age.
+    /// Sum of all intervals older than `closed`. The weight of an interval is "alpha" to the power of its age in intervals.
     tail: Sum,
-    /// Round-trip time and deviation at the latest loss event.
+    /// Round-trip time at the latest loss event, and its mean deviation.
     path: (Span, Span),
     /// Whether the only closed interval is a guess.
     guessed: bool,
-    /// Mean interval that corresponds to the present rate; `None` if a limit has kept the rate from reaching it.
+    /// Mean interval from which the rate was computed; `None` if the rate has not yet reached the equation's rate.
     enforced: Option<f64>,
 }
 
@@ -62,10 +63,11 @@ struct Sum {
 
 /// Number of intervals with individual weights, "n".
 const LATEST: usize = 8;
-/// A measured interval below this fraction of the guessed one shows that the rate is still far too high.
+/// Fraction of the guessed interval. A measured interval below it shows that the rate is still far too high.
 const FAR_SHORTER: f64 = 0.5;
 
-/// Number of packets per round-trip time that may be sent without feedback: one and a half times TCP's (RFC 6928).
+/// Number of packets per round-trip time that may be sent without feedback: one and a half times the initial window of TCP (RFC
+/// 6928).
 const BLIND: u64 = 15;
 
 impl Averaging {
@@ -92,7 +94,7 @@ impl Sum {
         self.weights += weight;
     }
 
-    /// Returns the sum after one more interval, with all intervals one interval older.
+    /// Returns the sum with one more interval `value`, after all intervals have aged by one interval.
     fn aged_with(self, value: f64, fading: f64) -> Sum {
         Sum { values: fading * (self.values + value), weights: fading * (self.weights + 1.0) }
     }
@@ -123,7 +125,7 @@ impl Equation {
     }
 
     /// Returns the loss event rate, which is the inverse of the mean interval; `None` before the first loss event. The open
-    /// interval counts if it increases the mean.
+    /// interval is included in the mean if that increases the mean.
     pub fn loss_event_rate(&self) -> Option<f64> {
         (self.count > 0).then(|| 1.0 / self.mean())
     }
@@ -144,8 +146,8 @@ impl Equation {
         sum.mean()
     }
 
-    /// Returns "s^_0": the mean with the open interval as the newest one. With at most n closed intervals the oldest is left out,
-    /// and there is no tail.
+    /// Returns "s^_0": the mean in which the open interval is the newest one. If there are at most n closed intervals, the oldest
+    /// one is left out, and the sum of older intervals is empty.
     fn mean_from_open(&self) -> f64 {
         let mut sum = match self.count {
             0..=8 => Sum::default(),
@@ -175,9 +177,9 @@ impl RatePolicy for Equation {
         self.open += 1.0;
     }
 
-    /// Uses the round-trip time of the latest loss event. In the thesis only loss indications measure the round-trip time, so it
-    /// does not change between them. Samples between loss events come from an empty queue, and would allow a rate that fills the
-    /// queue at once.
+    /// The equation gets the round-trip time of the latest loss event. In the thesis only loss indications measure the round-trip
+    /// time, so it does not change between loss events. Samples from between loss events, when the queue is empty, would allow a
+    /// rate that fills the queue at once.
     // Paper gap: 2.3.1 sets the rate to the equation's. Between loss events that rate rises by less than a packet per round-trip
     // time in each round trip. Here this is also the maximum increase after a loss event at a shorter round-trip time.
     fn on_tick(&mut self, at: Operating) -> Rate {
@@ -216,9 +218,9 @@ impl RatePolicy for Equation {
 }
 
 impl Equation {
-    /// Guesses the interval before the first loss event. The event shows that the rate is too high, but not the length of
-    /// intervals. The guess is the interval that lowers the rate as the scheme would without the equation. The guess is repeated
-    /// while measured intervals are far shorter than the guessed one.
+    /// Guesses the interval before the first loss event. The loss event shows that the rate is too high, but not the length of
+    /// the interval. The guess is the interval for which the equation gives the rate that the scheme would set without the
+    /// equation. The guess is repeated while measured intervals are far shorter than the guessed interval.
     // Paper gap: 2.3.1 has no interval before the second loss event. A permanent guess would keep the rate many times too high
     // for a minute, because all intervals have the same weight.
     fn guess(&mut self, at: Operating, congestion: Congestion) -> Rate {
@@ -231,13 +233,13 @@ impl Equation {
     }
 }
 
-/// Returns the rate up to which the rate doubles without feedback.
+/// Returns the highest rate that doubling may reach without feedback.
 fn blind_rate(at: Operating) -> Rate {
     Rate::of(BLIND * u64::from(at.packet_size), at.rtt)
 }
 
-/// Returns the rate by the equation as printed in the thesis, which does not limit the share of timeouts to one.
-/// [`crate::rate::formula`] has this limit, which matters above a loss event rate of 8/27.
+/// Returns the rate by the equation as printed in the thesis. The term for timeouts in that equation lacks the limit that
+/// [`crate::rate::formula`] has. The limit matters above a loss event rate of 8/27.
 fn tcp_rate(at: Operating, loss: f64) -> Rate {
     let rtt = at.rtt.as_secs_f64();
     let timeout = rtt + 4.0 * at.deviation.as_secs_f64();
@@ -247,7 +249,8 @@ fn tcp_rate(at: Operating, loss: f64) -> Rate {
     Rate::of(u64::from(at.packet_size), Span::from_secs_f64(sawtooth + timeouts))
 }
 
-/// Returns the loss event rate at which the equation yields `rate`, between 10^-8 and 1, with an error of at most a thousandth.
+/// Returns the loss event rate, between 10^-8 and 1, for which the equation yields `rate`. The relative error is at most a
+/// thousandth.
 fn loss_at(at: Operating, rate: Rate) -> f64 {
     let (mut low, mut high) = (1e-8_f64, 1.0_f64);
     for _ in 0..16 {

@@ -1,4 +1,4 @@
-//! TCP's rate at a given loss rate (Padhye et al. 1998; RFC 5348, 3.1).
+//! The rate of TCP at a given loss event rate (Padhye et al. 1998; RFC 5348, 3.1).
 
 use crate::time::{Rate, Span};
 
@@ -16,7 +16,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// Creates a path with a timeout of four round trips and an acknowledgement for every packet.
+    /// Creates a path on which TCP's timeout is four round trips and every packet is acknowledged.
     pub fn new(packet_size: u16, rtt: Span) -> Path {
         Path { packet_size, rtt, timeout: rtt * 4, packets_per_ack: 1.0 }
     }
@@ -27,10 +27,10 @@ impl Path {
         if secs <= 0.0 { Rate::UNLIMITED } else { Rate::from_bps(8.0 * f64::from(self.packet_size) / secs) }
     }
 
-    /// Returns the loss event rate at which TCP's rate is `rate`, between 10^-8 and 1.
+    /// Returns the loss event rate, between 10^-8 and 1, at which TCP would send at `rate`.
     pub fn loss_at(&self, rate: Rate) -> f64 {
         let (mut low, mut high) = (1e-8_f64, 1.0_f64);
-        // Each step halves the logarithm of the search interval, until the error is 10^-6 of the result.
+        // Bisection on a logarithmic scale. After 24 steps the relative error is 10^-6.
         for _ in 0..24 {
             let middle = (low * high).sqrt();
             if self.tcp_rate(middle).bps() > rate.bps() { low = middle } else { high = middle }
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_at_a_rate_is_the_inverse_of_the_tcp_rate() {
+    fn loss_at_is_the_inverse_of_tcp_rate() {
         let path = Path::new(500, Span::from_millis(60));
         for loss in [1e-5, 0.003, 0.04, 0.3] {
             let found = path.loss_at(path.tcp_rate(loss));

@@ -1,19 +1,19 @@
 //! Evenly paced departures on an absolute schedule.
 //!
-//! Each packet books the departure of the next one: `8 s / rate` after its booked time instead of its actual time. So a host that
-//! wakes late catches up. Catching up is limited to a few packets within a round-trip time, or to the packets of a few
-//! milliseconds. The second limit does not depend on the round-trip time. On a busy host, a process may wait longer for its turn
-//! than a round trip in a local network takes, and would otherwise send below its rate. A change of rate rescales the remaining
-//! wait.
+//! Each packet of `s` bytes books the next departure: `8 s / rate` after the packet's booked time, not after its actual time. So
+//! a host that wakes late catches up: it sends packets back to back. Two limits apply to these packets: a few packets within a
+//! round-trip time, and the packets of a few milliseconds; the larger one counts. The second limit does not depend on the
+//! round-trip time. Without it, a busy host would send below its rate in a local network, where a process may wait for the CPU
+//! longer than a round trip. A change of rate rescales the remaining wait.
 
 use crate::time::{Rate, Span, Time};
 
 /// Limit on the packets that a delayed host may send back to back.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CatchUp {
-    /// Minimum limit as a number of packets.
+    /// Limit as a number of packets, but at most the packets of one round-trip time.
     pub packets: u32,
-    /// Minimum limit as a sending time.
+    /// Limit as the sending time of the packets. The larger of the two limits applies.
     pub span: Span,
 }
 
@@ -52,8 +52,8 @@ impl Pacer {
         self.rate
     }
 
-    /// Books the next departure after a packet of `size` bytes is sent at `now`. `rtt` limits catching up beyond some
-    /// milliseconds.
+    /// Books the next departure after a packet of `size` bytes is sent at `now`. The limit [`CatchUp::packets`] is at most the
+    /// packets of one `rtt`.
     pub fn book(&mut self, now: Time, size: u16, rtt: Span) {
         let gap = self.rate.span_of(u64::from(size));
         let credit = (gap * u64::from(self.catch_up.packets)).min(rtt).max(self.catch_up.span);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pacer_catches_up_within_an_rtt_or_ten_milliseconds() {
+    fn catch_up_is_limited_to_an_rtt_or_ten_milliseconds() {
         let mut slow = Pacer::new(Rate::from_mbps(0.08), CatchUp::default());
         slow.book(at(1000), 1000, Span::from_millis(150));
         assert_eq!(slow.departure(), at(950), "two packets would be 200 ms");

@@ -1,4 +1,4 @@
-//! Rate policies: the effect of a round trip without congestion, and of a congestion event, on the rate.
+//! Rate policies: they determine the rate after a round trip without congestion, and after a congestion event.
 //!
 //! The thesis (abstract) calls rate adaptation an exchangeable part: LE-SBCC, ORMCC and MCA+ can use any of these policies.
 
@@ -15,9 +15,9 @@ pub struct Operating {
     pub rate: Rate,
     /// Round-trip time of the followed path.
     pub rtt: Span,
-    /// Round-trip time at congestion, with a full queue at the bottleneck; at least `rtt`.
+    /// Round-trip time at congestion events, when the bottleneck's queue is full; at least `rtt`.
     pub full_rtt: Span,
-    /// Mean deviation of the round-trip time; zero if the scheme does not measure it.
+    /// Mean deviation of the round-trip time; zero if the scheme does not measure the deviation.
     pub deviation: Span,
     /// Packet size in bytes.
     pub packet_size: u16,
@@ -26,13 +26,13 @@ pub struct Operating {
 /// A congestion event that the scheme has accepted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Congestion {
-    /// Rate reached at congestion: in ORMCC the throughput at congestion, in other schemes the sending rate.
+    /// Rate at which congestion occurred: in ORMCC the throughput at congestion, in other schemes the sending rate.
     pub level: Rate,
     /// Fraction of `level` that remains after the scheme's decrease, "beta".
     pub keep: f64,
 }
 
-/// Adaptation of a rate. The scheme decides when to adapt, and applies limits and gates.
+/// Computes the rate. The scheme decides when the rate adapts, and applies limits and gates.
 pub trait RatePolicy {
     /// Records a sent packet.
     fn on_departure(&mut self) {}
@@ -122,7 +122,7 @@ impl RatePolicy for AnyPolicy {
     }
 }
 
-/// Writes the choice as an option's value, which [`PolicyChoice::FORMS`] parses.
+/// Writes the choice as the value of an option; [`PolicyChoice::FORMS`] parses this value.
 impl fmt::Display for PolicyChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

@@ -1,5 +1,5 @@
 //! The send controller of all rate-based sources: limits, pacing, the record of sent packets, start-up, and guards against rates
-//! that the network does not confirm.
+//! at which no packet is known to have arrived.
 //!
 //! ```text
 //!   the scheme: whom to follow, when to grow, when to cut
@@ -26,8 +26,8 @@ pub struct Sending {
     pub initial_rtt: Span,
     /// Minimum round-trip time for controlling the rate.
     pub min_rtt: Span,
-    /// Duration for which a member counts for the largest round-trip time after its latest sample. A member counts with the
-    /// median of its latest samples. `None`: the largest sample of all counts, as in the paper.
+    /// For this duration after its latest sample, a member counts for the largest round-trip time, with the median of its latest
+    /// samples. `None`: the largest sample of all time counts, as in the paper.
     // Paper gap: 3.1.4 spreads reports over the largest round-trip time of the whole session. A single delay of one host would
     // slow down every election for the rest of the session.
     pub rtt_max_memory: Option<Span>,
@@ -35,7 +35,7 @@ pub struct Sending {
     pub start: Start,
     /// Minimum and maximum rate.
     pub bounds: Bounds,
-    /// Whether an unused rate is frozen and an idle source slows down.
+    /// Whether the rate stops growing while it is not fully used, and falls while the application has nothing to send.
     pub idle_guard: Guard,
     /// Whether the rate falls while no receiver sends a sign of life.
     pub silent_group_guard: Guard,
@@ -48,7 +48,7 @@ pub struct Sending {
 /// Start of a session.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Start {
-    /// One packet per round-trip time, then the scheme's increase, as in the paper.
+    /// The first rate is one packet per round-trip time; it grows by the scheme's increase, as in the paper.
     Linear,
     /// Rounds that double the rate.
     Doubling(Doubling),
@@ -120,14 +120,14 @@ pub struct SendController {
     /// Whether the session has started. Packets sent before the start are probes.
     is_running: bool,
     start_up: Option<StartUp>,
-    /// Number of members that answer a start-up; 0 if unknown.
+    /// Number of members that answer a start-up round; 0 if unknown.
     members: usize,
     rtt_max: GroupRtt,
     meter: SendMeter,
     last_departure: Time,
     idle: Option<Idle>,
     silence: Silence,
-    /// Rate up to which the rate doubles again after it was lowered without congestion.
+    /// Limit up to which the rate doubles again after a reduction without congestion.
     threshold: Option<Rate>,
 }
 
@@ -141,11 +141,11 @@ struct Idle {
 /// State of the detection of a silent group.
 #[derive(Debug, Clone, Copy)]
 struct Silence {
-    /// Sending time of the newest packet that is known to have arrived at any receiver.
+    /// Sending time of the newest packet of which the source knows that any receiver has received it.
     confirmed_at: Time,
-    /// Rate before it was lowered because of silence, and time of the next cut.
+    /// Rate before the reductions that the present silence has caused, and time of the next reduction.
     lowered: Option<Lowered>,
-    /// Losses of packets before this one belong to an interruption and are not congestion.
+    /// A loss that is revealed by a packet before this one belongs to an interruption of the path and is not congestion.
     over_at: Seq,
     /// Whether a silence has ended since the latest [`SendController::watch`].
     is_over: bool,
@@ -173,33 +173,34 @@ pub struct Departed {
 pub enum Growth {
     /// The rate may grow.
     Allowed,
-    /// Start-up still determines the rate, the application does not use it, or the group is silent.
+    /// The rate stays: start-up still determines it, the application does not fully use it, or the group is silent.
     Frozen,
 }
 
-/// Maximum plausible sample; a longer one is an error of a clock or a receiver.
+/// Maximum plausible round-trip time; a longer sample is an error of a clock or a receiver.
 const MAX_RTT: Span = Span::from_secs(10);
 /// Assumed round-trip time of a new group before its first answer.
 const ASSUMED_RTT: Span = Span::from_millis(5);
 /// Number of round trips without data after which the application is idle.
 const IDLE_AFTER: u64 = 4;
-/// Number of idle round trips, and minimum idle time, after which the rate falls, as in TCP after a timeout (RFC 2861, 3; RFC
-/// 6298, 2.4). The rate falls again each time this duration has passed.
+/// Idle time after which the rate falls, as in TCP after a timeout (RFC 2861, 3; RFC 6298, 2.4): this number of round trips, but
+/// at least `SLOWER_AFTER_LEAST`. The rate falls again whenever the same time has passed.
 const SLOWER_AFTER: u64 = 10;
 const SLOWER_AFTER_LEAST: Span = Span::from_secs(1);
-/// Fraction of the former rate up to which the rate doubles again: after idleness (RFC 2861, 3), and after silence (RFC 5681,
-/// 3.1).
+/// Two limits of the renewed doubling, as fractions of the rate before the reductions: after idleness (RFC 2861, 3), and after
+/// silence (RFC 5681, 3.1).
 const AFTER_IDLENESS: f64 = 0.75;
 const AFTER_SILENCE: f64 = 0.5;
-/// Age of the newest confirmed packet from which the group is silent, in round trips and as a minimum. At least one receiver sends a
-/// sign of life four times a second.
+/// The group counts as silent if the newest confirmed packet is this number of round trips old, but at least
+/// `SILENT_AFTER_LEAST`. For comparison: at least one receiver of the group sends a sign of life four times a second.
 const SILENT_AFTER: u64 = 10;
 const SILENT_AFTER_LEAST: Span = Span::from_secs(1);
-/// Maximum time between packets in silence, so that the end of an interruption is detected.
+/// Maximum time between two packets to a silent group, so that the source detects the end of an interruption.
 pub(crate) const PROBED_EVERY: Span = Span::from_millis(250);
-/// Maximum number of packets by which receivers that tolerate reordering detect a gap late.
+/// Maximum number of packets after a gap until a receiver that tolerates reordering detects the gap.
 const REORDERED: u64 = 4;
-/// Number of round trips, and minimum time, between two halvings of the rate in silence.
+/// Time between two halvings of the rate while the group is silent: this number of round trips, but at least
+/// `HALVED_EVERY_LEAST`.
 const HALVED_EVERY: u64 = 4;
 const HALVED_EVERY_LEAST: Span = Span::from_millis(250);
 
@@ -233,7 +234,7 @@ impl SendController {
         }
     }
 
-    /// Starts the session. Only round-trip times measured before the start are used.
+    /// Starts the session. From before the start, only measured round-trip times are used.
     pub fn start(&mut self, now: Time) {
         self.is_running = true;
         self.pacer.restart(now);
@@ -252,7 +253,7 @@ impl SendController {
         self.is_running
     }
 
-    /// Begins start-up over paths of this round-trip time. Without start-up in the configuration, sets the rate to a packet per
+    /// Begins start-up over paths with the round-trip time `rtt`. If no start-up is configured, sets the rate to a packet per
     /// round trip.
     fn start_up_after(&mut self, rtt: Span, now: Time) {
         let packet_size = self.config.packet_size;
@@ -268,7 +269,7 @@ impl SendController {
         self.set_rate(rate, now);
     }
 
-    /// Begins a layer that is switched on, with the round-trip time of another layer.
+    /// Starts a layer that was off, with the round-trip time of another layer.
     pub fn begin(&mut self, rtt: Span, now: Time) {
         self.rtt_max = GroupRtt::new(rtt, self.config.rtt_max_memory);
         self.start_up = None;
@@ -282,7 +283,7 @@ impl SendController {
         self.rate
     }
 
-    /// Returns the rate at which packets are actually sent.
+    /// Returns the rate at which packets are actually sent, which may be below the permitted rate.
     pub const fn pace(&self) -> Rate {
         self.pacer.rate()
     }
@@ -292,7 +293,8 @@ impl SendController {
         self.pacer.departure()
     }
 
-    /// Holds all packets until this time (LE-SBCC's silence). The time until then gives no credit and does not count as unused.
+    /// Sends no packets until this time (LE-SBCC's silence). The source does not catch up for this time, and it does not count as
+    /// unused.
     pub fn hold_until(&mut self, moment: Time) {
         self.pacer.restart(self.pacer.departure().max(moment));
         self.meter = SendMeter::new(moment);
@@ -318,8 +320,8 @@ impl SendController {
         self.rtt_max.get()
     }
 
-    /// Returns `followed`, the round-trip time of the followed path, or the largest one without a sample; at least the configured
-    /// minimum.
+    /// Returns `followed`, the round-trip time of the path that the rate follows; if `followed` is unknown, the largest
+    /// round-trip time of the group. The result is at least the configured minimum.
     pub(crate) fn rtt_or_max(&self, followed: Option<Span>) -> Span {
         followed.unwrap_or(self.rtt_max()).max(self.config.min_rtt)
     }
@@ -355,8 +357,9 @@ impl SendController {
         self.pacer.set_rate(self.config.bounds.clamp(self.stated_rate() * part), now);
     }
 
-    /// Handles driver inputs that are the same for every scheme. A scheme itself handles the removal of its followed receiver
-    /// ([`SourceControl::Forget`]) and the reset of its measurements ([`SourceControl::StartAgain`]).
+    /// Handles driver inputs in the way that is the same for every scheme. The scheme itself handles two more tasks: the removal
+    /// of its followed receiver ([`SourceControl::Forget`]) and the reset of its own measurements
+    /// ([`SourceControl::StartAgain`]).
     pub fn control(&mut self, control: SourceControl, now: Time) {
         match control {
             SourceControl::Members(members) => self.set_group(members),
@@ -373,7 +376,7 @@ impl SendController {
         self.set_rate(self.rate, now);
     }
 
-    /// Sets the number of receivers that answer: start-up waits for all receivers of a small group.
+    /// Sets the number of receivers that answer start-up rounds. In a small group, start-up waits for all of them.
     pub fn set_group(&mut self, members: usize) {
         self.members = members;
         if let Some(start_up) = &mut self.start_up {
@@ -392,7 +395,8 @@ impl SendController {
         }
     }
 
-    /// Records that a packet of `size` bytes is sent now; `rtt` limits catching up by a late host.
+    /// Records that a packet of `size` bytes is sent now. A host that is late catches up at most the packets of `rtt`
+    /// ([`CatchUp`]).
     pub fn depart(&mut self, size: u16, rtt: Span, now: Time) -> Departed {
         if !self.is_running {
             let (seq, rate) = (self.history.record(now), self.stated_rate());
@@ -413,8 +417,8 @@ impl SendController {
         Departed { seq, rate, flags }
     }
 
-    /// Ends a pause of the application and returns its duration. Timers of the scheme continue where they stopped. Must be called
-    /// before [`SendController::depart`].
+    /// Ends a pause of the application and returns the duration of the pause. The scheme's timers continue where they stopped.
+    /// Must be called before [`SendController::depart`].
     pub fn resume(&mut self, now: Time) -> Option<Span> {
         let idle = self.idle.take()?;
         let pause = now.since(idle.since);
@@ -422,7 +426,8 @@ impl SendController {
             start_up.resume();
         }
         if pause >= SILENT_AFTER_LEAST / 2 {
-            // Receivers had little to answer during the pause. A short pause does not explain a silence.
+            // During a long pause the receivers had little to answer, so the time of their silence begins now. A short pause does
+            // not explain a silence.
             self.silence.confirmed_at = self.silence.confirmed_at.max(now);
         }
         self.meter = SendMeter::new(now);
@@ -431,7 +436,7 @@ impl SendController {
         Some(pause)
     }
 
-    /// Starts doubling from the present rate to the threshold, after the rate was lowered without congestion.
+    /// Starts doubling from the present rate to the threshold, if a reduction without congestion has set a threshold.
     fn come_back(&mut self, now: Time) {
         let threshold = self.threshold.take();
         let Some(threshold) = threshold.filter(|threshold| threshold.bps() > self.rate.bps()) else { return };
@@ -447,8 +452,8 @@ impl SendController {
         self.set_rate(first, now);
     }
 
-    /// Checks for idleness and silence once per round-trip time, and lowers the rate while they last. Returns whether the scheme
-    /// may raise the rate.
+    /// Must be called once per round-trip time. Checks whether the application is idle or the group is silent, and lowers the
+    /// rate in these states. Returns whether the scheme may raise the rate.
     pub fn watch(&mut self, rtt: Span, now: Time) -> Growth {
         self.watch_application(now, rtt);
         let silent = self.slow_down_in_silence(now, rtt);
@@ -462,7 +467,7 @@ impl SendController {
         if frozen || self.start_up.is_some() { Growth::Frozen } else { Growth::Allowed }
     }
 
-    /// Detects that the application has nothing to send, and lowers the rate while this lasts.
+    /// Detects that the application has nothing to send, and lowers the rate while the application is idle.
     fn watch_application(&mut self, now: Time, rtt: Span) {
         if self.config.idle_guard == Guard::Off {
             return;
@@ -483,7 +488,7 @@ impl SendController {
         }
     }
 
-    /// Stops growth and halves the rate repeatedly while no recent packet has been confirmed. Returns whether the group is silent.
+    /// Halves the rate repeatedly while no recent packet has been confirmed. Returns whether the group is silent.
     // Paper gap: 3.1.5 interprets silence as a network without congestion, so a source without receivers would grow indefinitely.
     // The guard is off in `Sending::published`.
     fn slow_down_in_silence(&mut self, now: Time, rtt: Span) -> bool {
@@ -503,8 +508,8 @@ impl SendController {
         true
     }
 
-    /// Returns the time of the next [`SendController::watch`]. While idle, this is the next reduction of the rate, or
-    /// [`Time::NEVER`] after the last one. Otherwise it is `tick_at`, the scheme's next tick.
+    /// Returns the time of the next [`SendController::watch`]. While the application is idle, this is the time of the next
+    /// reduction of the rate, or [`Time::NEVER`] after the last reduction. Otherwise it is `tick_at`, the scheme's next tick.
     pub fn rest_until(&self, tick_at: Time) -> Time {
         match self.idle {
             Some(_) if self.rate.bps() <= self.config.initial_rate().bps() => Time::NEVER,
@@ -513,15 +518,15 @@ impl SendController {
         }
     }
 
-    /// Records that packet `seq` has arrived at a receiver. After a silence the rate grows back by doubling.
+    /// Records that packet `seq` has arrived at a receiver. If the packet ends a silence, the rate grows back by doubling.
     pub fn on_arrived(&mut self, seq: Seq, now: Time) {
         if let Some(confirmed_at) = self.confirmed_at(seq, now) {
             self.confirm(confirmed_at);
         }
     }
 
-    /// Returns the time up to which the arrival of packet `seq` confirms all sent packets. This is `now` if no newer packet was
-    /// sent.
+    /// Returns the sending time of packet `seq`; all packets sent until this time are confirmed. If `seq` is the newest packet,
+    /// returns `now`.
     pub fn confirmed_at(&self, seq: Seq, now: Time) -> Option<Time> {
         if seq.next() == self.next_seq() { Some(now) } else { self.sent_at(seq) }
     }
@@ -543,23 +548,24 @@ impl SendController {
         seq < self.silence.over_at
     }
 
-    /// Returns a round-trip sample from an answer to `echo` that arrives now. `None` for an unknown packet and for an impossible
-    /// time.
+    /// Returns a sample of the round-trip time, from an answer to `echo` that arrives now. `None` for an unknown packet and for
+    /// an implausible time.
     pub fn sample(&self, echo: Echo, now: Time) -> Option<Span> {
         self.history.sample(echo, now).filter(|sample| *sample <= MAX_RTT)
     }
 
-    /// Returns whether `echo` names a packet that was sent.
+    /// Returns whether `echo` is a packet that was sent.
     pub fn has_left(&self, echo: Echo) -> bool {
         echo.seq < self.history.next()
     }
 
-    /// Adds a round-trip sample to the largest round-trip time.
+    /// Adds a sample of a member's round-trip time to the estimate of the largest one.
     pub fn on_rtt(&mut self, from: ReceiverId, sample: Span, now: Time) {
         self.rtt_max.add(from, sample, now);
     }
 
-    /// Adds a round-trip sample from an answer that is not a congestion report. It may set the initial rate of a start-up.
+    /// Adds a sample of the round-trip time, from an answer that is not a congestion report. The sample may set the initial rate
+    /// of a start-up.
     pub fn on_alive(&mut self, from: ReceiverId, sample: Span, now: Time) {
         self.rtt_max.add(from, sample, now);
         let rtt_max = self.rtt_max.get();
@@ -569,7 +575,8 @@ impl SendController {
         }
     }
 
-    /// Before the start of the session, uses a report only as a round-trip sample. Returns whether the session has not started.
+    /// Uses a report that arrives before the start of the session, but only as a sample of the round-trip time. Returns whether
+    /// the session has not started.
     pub fn is_probed(&mut self, report: &Report, now: Time) -> bool {
         if !self.is_running
             && let Some(sample) = self.sample(report.content.echo(), now)
@@ -587,7 +594,7 @@ impl SendController {
         }
     }
 
-    /// Ends the start-up because of congestion. The scheme continues at the rate at which packets were sent.
+    /// Ends the start-up because of congestion. The scheme continues at the rate at which packets were actually sent.
     pub fn end_start_up(&mut self) {
         self.threshold = None;
         if self.start_up.take().is_some() {

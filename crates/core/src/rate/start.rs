@@ -8,20 +8,22 @@
 //!            receivers            └──┘
 //! ```
 //!
-//! In a small group every member answers a round before the next one begins, because a slow receiver's answer may wait in its
-//! queue. In a large group the source waits for a fixed number of answers, for as long as a slow answer may take.
+//! In a small group every member answers a round before the next round begins: the queue on the path of a slow receiver may delay
+//! this receiver's answer. In a large group the source waits for a fixed number of answers, but no longer than the answer of a
+//! slow receiver may take.
 //!
-//! A round lasts a round-trip time, or three quarters of it if every receiver answers at once (at least 2.5 ms). One packet flags
-//! its end. Receivers answer with the rate at which the round's packets arrived. The source continues with twice this rate, or
-//! twice its sending rate if that is lower. The lowest of several answers to a round counts, even if it is late.
+//! A round lasts a round-trip time, or three quarters of it if every receiver answers at once (at least 2.5 ms). A flagged packet
+//! ends the round. Receivers answer with the rate at which the round's packets arrived. The source continues with twice the
+//! arrival rate, or with twice its own sending rate if that is lower. The lowest of several answers to a round counts, even if it
+//! arrives late.
 //!
-//! Any loss and any congestion report end the start-up. It also ends after two consecutive rounds that arrive at less than three
-//! quarters of their rate, and at about the same rate. Without an answer the rate never grows, and the end of the round is
+//! Any loss and any congestion report end the start-up. So do two consecutive rounds that arrive at about the same rate, if this
+//! rate is less than three quarters of the sending rate. Without an answer the rate never grows, and the end of the round is
 //! flagged again. After TCP's timeout (RFC 6298, 2.4, with Linux's shorter minimum) the rate is halved and another round begins.
-//! Before the first answer the path is unknown, so packets are sent four times slower while the source waits for it.
+//! Before the first answer the path is unknown, so the source sends at a quarter of the rate while it waits for the first answer.
 //!
-//! After the first of two slow rounds the next one is sent at 1.5 instead of 2 times the received rate. This is fast enough to
-//! distinguish a full bottleneck from a coincidence, and fills its queue less.
+//! After the first of two such slow rounds, the next round is sent at 1.5 instead of 2 times the received rate. This factor is
+//! large enough to distinguish a full bottleneck from a coincidence, and fills the queue less.
 
 // Paper gap: paper 000, 3.1.5 has only the additive increase, which takes minutes to fill a fast path. Start-up by doubling is
 // our addition; `Start::Linear` is the paper.
@@ -39,7 +41,7 @@ pub struct Doubling {
     pub min_round: Span,
     /// A round is slow if its arrival rate is below this fraction of its sending rate.
     pub slow_below: f64,
-    /// Factor on the received rate after a slow round.
+    /// Rate of the next round after a slow round, as a multiple of the received rate.
     pub after_slow: f64,
     /// Rate after start-up, as a fraction of the received rate.
     pub settle: f64,
@@ -83,11 +85,11 @@ pub struct StartUp {
     /// Number of rounds without an answer since the latest answer.
     missed: u32,
     answers: u32,
-    /// Number of answers that completes a round.
+    /// Number of answers that complete a round.
     wanted: usize,
     /// Whether the source waits for the whole group.
     everybody: bool,
-    /// Number of rounds that only some of the receivers have answered.
+    /// Number of rounds that only a part of the receivers has answered.
     partial_rounds: u8,
     /// Rate at which start-up ends.
     ceiling: Rate,
@@ -95,16 +97,16 @@ pub struct StartUp {
 
 #[derive(Debug, Clone, Copy)]
 struct StartUpRound {
-    /// Sending time of its first packet.
+    /// Sending time of the round's first packet.
     first_at: Option<Time>,
-    /// Number of packets sent, including the first one; `bytes` does not include the first one.
+    /// Number of packets sent in this round, including the first packet; `bytes` does not include the first packet.
     packets: u32,
     bytes: u64,
     ended: Option<Ended>,
     answers: Answers,
     /// Deadline for the answers.
     overdue_at: Time,
-    /// Time at which the end is flagged again.
+    /// Time at which the round's end is flagged again.
     flag_again_at: Time,
     floor: Rate,
 }
@@ -143,17 +145,17 @@ struct Ended {
 
 /// Minimum number of packets of a round.
 const FEWEST: u32 = 5;
-/// Fraction of the initial rate at which halving without answers stops.
+/// Fraction of the initial rate: halving without answers stops at this rate.
 const FLOOR: f64 = 0.125;
-/// Factor on the sending rate while the path is unknown.
+/// Fraction of the permitted rate at which packets are sent while the path is unknown.
 const WAITING_PACE: f64 = 0.25;
-/// Number of consecutive rounds after which start-up ends because the application uses little more than half of the rate.
+/// Number of consecutive rounds in which the application uses less than 60 % of the rate; then start-up ends.
 const UNUSED_ROUNDS: u8 = 8;
-/// Minimum timeout for answers at any distance of the receivers, because a host may be delayed.
+/// Minimum timeout for answers. It applies even if all receivers are near, because a host may be delayed.
 const PATIENCE: Span = Span::from_millis(200);
-/// Number of answers that is enough in larger groups.
+/// Number of answers for which the source waits in a large group.
 const MAX_ANSWERS: usize = 24;
-/// Number of partly answered rounds after which the source stops waiting for the other receivers.
+/// Number of rounds with too few answers; then the source stops waiting for the receivers that did not answer.
 const PARTIAL_ROUNDS: u8 = 3;
 
 impl StartUp {
@@ -177,7 +179,7 @@ impl StartUp {
         }
     }
 
-    /// Sets the rate at which start-up ends, for a slow start up to a threshold (RFC 5681, 3.1).
+    /// Sets the rate at which start-up ends, for a return to a threshold (RFC 5681, 3.1).
     #[must_use]
     pub const fn up_to(mut self, ceiling: Rate) -> StartUp {
         self.ceiling = ceiling;
@@ -209,14 +211,14 @@ impl StartUp {
         if self.everybody { end.with(Flags::EVERYBODY) } else { end }
     }
 
-    /// Returns the duration of a round. It is shorter if every receiver answers at once. Otherwise a TCP flow that starts at the
-    /// same time would take a long path first (`docs/design/congestion-control.md`).
+    /// Returns the duration of a round. It is shorter if every receiver answers at once: with longer rounds, a TCP flow that
+    /// starts at the same time would fill a long path first (`docs/design/congestion-control.md`).
     fn round_of(&self, rtt: Span) -> Span {
         let round = if self.everybody { rtt * 3 / 4 } else { rtt };
         round.max(self.config.min_round)
     }
 
-    /// Processes the answer of a receiver: the received rate and loss fraction of the round that `seq` ended.
+    /// Processes the answer of a receiver: the received rate and the loss fraction of the round that packet `seq` ended.
     pub fn on_received(
         &mut self,
         from: ReceiverId,
@@ -251,8 +253,8 @@ impl StartUp {
         self.everybody = (1..=MAX_ANSWERS).contains(&members);
     }
 
-    /// Processes a round-trip sample, on which the first round's rate depends before any answer. A first round that waits for its
-    /// answer does not change.
+    /// Processes a sample of the round-trip time. Before the first answer, the sample sets the rate of the first round, unless
+    /// the end of the round is already flagged.
     pub fn on_rtt(&mut self, rtt: Span) -> Progress {
         let initial = self.config.initial_rate(rtt, self.packet_size);
         let floor = initial * FLOOR;
@@ -265,7 +267,7 @@ impl StartUp {
         Progress::Continue(initial)
     }
 
-    /// Returns the fraction of the rate at which packets are sent now.
+    /// Returns the fraction of the permitted rate at which packets are sent now.
     pub const fn pace(&self) -> f64 {
         let waits_for_first = self.answers == 0 && self.round.ended.is_some();
         if waits_for_first { WAITING_PACE } else { 1.0 }
@@ -276,8 +278,8 @@ impl StartUp {
         self.round.overdue_at
     }
 
-    /// Begins another round after the deadline for answers. Without any answer the rate is halved; with some answers it does not
-    /// grow.
+    /// Begins another round after the deadline for answers. If no receiver has answered, the rate is halved. If some receivers
+    /// have answered, the rate does not grow.
     pub fn on_deadline(&mut self, rate: Rate, limits: &Bounds) -> Progress {
         let Answers { count, slowest, .. } = self.round.answers;
         if let Some(ended) = self.round.ended.filter(|_| count > 0) {
@@ -323,7 +325,7 @@ impl StartUp {
         }
         let factor = if slow { self.config.after_slow } else { 2.0 };
         let next = (ended.sent * 2.0).min(received * factor);
-        // A delayed host has sent less than it could. This is not evidence against the rate.
+        // A delayed host has sent less than the permitted rate. This is not evidence against the permitted rate.
         let next = if slow { next } else { next.max(rate) };
         let at_most = next.min(self.ceiling);
         if self.unused_rounds >= UNUSED_ROUNDS
@@ -337,7 +339,8 @@ impl StartUp {
         Progress::Continue(next)
     }
 
-    /// Processes a late answer to the previous round, after that of a faster receiver. It can only lower the rate.
+    /// Processes a late answer to the previous round, which arrives after the answer of a faster receiver. The late answer can
+    /// only lower the rate.
     fn correct(&mut self, before: Ended, received: Rate, loss: f32, rate: Rate) -> Progress {
         if loss > 0.0 {
             return self.over(received, rate);
@@ -384,8 +387,8 @@ impl StartUpRound {
     }
 }
 
-/// Returns the maximum time until an answer: a round trip, the longest delay of an answer (two largest round trips), and some
-/// margin.
+/// Returns the maximum time until an answer arrives: a round trip, the longest delay of an answer at a receiver (two largest
+/// round trips), and some margin.
 fn answered_within(rtt: Span) -> Span {
     rtt.scaled(3.5) + Span::from_millis(10)
 }
@@ -534,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn delayed_source_host_does_not_lower_the_slow_start_rate() {
+    fn delay_of_the_source_host_does_not_lower_the_slow_start_rate() {
         let mut start = starting();
         start.on_departure(Seq(0), 1000, mbps(4.0), Time::ZERO, RTT);
         let (end, _) = round(&mut start, mbps(4.0), Time::ZERO + Span::from_millis(60), Seq(1));
@@ -545,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_slow_down_while_the_first_report_is_awaited() {
+    fn source_sends_slower_while_it_awaits_the_first_report() {
         let mut start = starting();
         assert_eq!(start.pace(), 1.0);
         let (end, at) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
@@ -556,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_round_trip_sample_sets_the_first_rate() {
+    fn rtt_samples_set_the_rate_until_the_first_report() {
         let mut start = StartUp::new(Doubling::default(), 1000, Span::from_millis(100));
         assert_eq!(start.on_rtt(RTT), Progress::Continue(mbps(4.0)));
         assert_eq!(start.on_rtt(Span::from_millis(1)), Progress::Continue(mbps(32.0)), "2.5 ms at least");

@@ -1,7 +1,8 @@
-//! The receiver's part of the doubling start-up ([`super::start`]): measures a round and answers after its end is flagged.
+//! The receiver's part of the doubling start-up ([`super::start`]): it measures a round, and answers after the end of the round
+//! is flagged.
 //!
-//! In a large group the answers are spread like congestion reports, with those of slow receivers earlier, so that only a few
-//! receivers answer. In a small group the source waits for all members, and they answer at once.
+//! In a large group, receivers delay their answers at random, as they delay congestion reports. Slow receivers answer earlier, so
+//! only a few receivers answer. In a small group the source waits for all members, which answer at once.
 
 use crate::node::Cx;
 use crate::packet::{Arrival, Data, Echo, Flags, ReportContent, Seq};
@@ -22,13 +23,13 @@ struct RoundReception {
     first: Seq,
     first_at: Time,
     last_at: Time,
-    /// Number of bytes without the first packet, so that `bytes / (last_at - first_at)` is a rate.
+    /// Number of bytes received after the first packet, so that `bytes / (last_at - first_at)` is a rate.
     bytes: u64,
     packets: u32,
     lost: u32,
 }
 
-/// An answer to a start-up round that waits for its deadline.
+/// A delayed answer to a start-up round.
 #[derive(Debug, Clone, Copy)]
 struct Answer {
     at: Time,
@@ -39,12 +40,12 @@ struct Answer {
     loss: f32,
 }
 
-/// Minimum number of packets for an answer to a round.
+/// Minimum number of packets of a round that a receiver answers.
 const FEWEST: u32 = 4;
-/// Fraction of the sending rate below which a receiver answers early.
+/// Fraction of the sending rate. A receiver whose arrival rate is lower answers early.
 const NOTICEABLY_LESS: f32 = 0.85;
-/// Factor on the delay of an early answer. A quarter is enough to precede other answers. It still leaves a round trip in which an
-/// answer can suppress most of 10,000 others.
+/// Factor on the delay of an early answer. A delay that is a quarter shorter is enough to precede other answers. The shorter
+/// delay still leaves a round trip, in which the first answer can suppress most of 10,000 other answers.
 const SOON: f64 = 0.75;
 
 impl StartUpReceiver {
@@ -54,7 +55,7 @@ impl StartUpReceiver {
         self.answer.is_some() || self.round.packets > 0
     }
 
-    /// Processes a packet that is not late, during a start-up, or the first packet after it.
+    /// Processes a packet of a start-up, or the first packet after it. The packet must not be late.
     #[inline(never)]
     pub fn on_data(
         &mut self,
@@ -82,7 +83,8 @@ impl StartUpReceiver {
             self.round.bytes += u64::from(arrival.size);
         }
         self.round.packets += 1;
-        // A gap is detected some packets late. Losses before the round do not belong to the round.
+        // A gap is detected some packets late, so losses before the round may be revealed within it. Such losses do not count for
+        // the round.
         let sent = (data.seq.0.saturating_sub(self.round.first.0) + 1).min(u64::from(u32::MAX)) as u32;
         let missing = sent.saturating_sub(self.round.packets);
         self.round.lost = self.round.lost.saturating_add(arrival.lost).min(missing);
@@ -122,8 +124,8 @@ impl StartUpReceiver {
         Some(Answer { at, seq: data.seq, event_at: cx.now, sent: round.rate, received, loss })
     }
 
-    /// Returns the arrival rate of a round that ended with the packet at `ended_at`; `None` if no round ended or packets were
-    /// lost.
+    /// Returns the arrival rate of the round that ended with the packet at `ended_at`. `None` if no round ended with this packet,
+    /// or if packets of the round were lost.
     pub fn whole_round(&self, ended_at: Time) -> Option<f32> {
         self.answer
             .filter(|answer| answer.event_at == ended_at && answer.loss == 0.0)

@@ -1,5 +1,5 @@
-//! Conformance tests of every relay: `keeps_its_promises` for any [`RelaySpec`], with any packets of its parent and its children.
-//! These include duplicates, stale summaries, orders for another node, impossible numbers, and a restart.
+//! Conformance tests of every relay: `keeps_its_promises` takes any [`RelaySpec`], and any packets of a parent and of children.
+//! The inputs include duplicates, stale summaries, orders for another node, impossible numbers, and restarts.
 
 #[path = "../../tests/toy/relay.rs"]
 mod toy;
@@ -25,14 +25,15 @@ enum Op {
         step: i8,
         marked: bool,
     },
-    /// A child's report: the child, the age of the packet that it answers, its kind, and a number that may be false.
+    /// A report from a child: the ID of the child, the age of the packet that the report answers, the kind of the report, and a
+    /// number that may be false.
     Report {
         child: u8,
         behind: u8,
         kind: u8,
         number: u32,
     },
-    /// A repetition of the latest report, which may be stale by then.
+    /// The latest report arrives again; it may be stale by then.
     Again,
     /// An order of the parent, for this relay or for another one.
     Order {
@@ -76,7 +77,7 @@ struct Bench<'a> {
     rng: Rng,
     effects: Effects,
     spurious: bool,
-    /// Newest packet number from the parent, and next packet number to the children.
+    /// Newest packet number from the parent, and number of the next packet to the children.
     numbers: (i64, u64),
     latest: Option<Report>,
     trace: Vec<String>,
@@ -145,7 +146,8 @@ impl Bench<'_> {
     }
 
     fn report(&mut self, from: u8, behind: u8, kind: u8, number: u32) {
-        // Children of relays that number packets themselves answer these numbers; other children answer the source's numbers.
+        // If a relay numbers packets itself, its children acknowledge the relay's numbers; otherwise they acknowledge the
+        // source's numbers.
         let newest = self.numbers.1.max(self.numbers.0.max(0) as u64);
         let seq = Seq(newest.saturating_sub(u64::from(behind)));
         let echo = Echo { seq, hold: Span::from_millis(u64::from(behind)) };
@@ -222,9 +224,9 @@ fn run(spec: &dyn RelaySpec, scheme: &Scheme, ops: &[Op], spurious: bool) -> Vec
     bench.trace
 }
 
-/// Tests that every call ends, that processed deadlines do not return, and that early calls change nothing. Packet numbers to the
-/// children have no gaps, effects are allowed for relays, and the rate is within its limits. The same calls produce the same
-/// results.
+/// Tests that every call ends, that a processed deadline does not recur, and that early calls change nothing. Packet numbers to
+/// the children have no gaps. A relay has only the effects that are permitted to relays, and its rate is within the limits. The
+/// same calls produce the same results.
 fn keeps_its_promises(spec: &dyn RelaySpec, scheme: &Scheme, ops: &[Op]) {
     let trace = run(spec, scheme, ops, false);
     assert_eq!(run(spec, scheme, ops, false), trace, "the same again");

@@ -1,3 +1,4 @@
-//! Conformance tests of relays. Schemes with agents create their relays themselves ([`crate::schemes::Scheme::agents`]).
+//! Conformance tests of relays. The relays themselves are agents of a scheme, which creates them
+//! ([`crate::schemes::Scheme::agents`]).
 
 mod conformance;

@@ -1,4 +1,4 @@
-//! A router that forwards one loss report about each packet and drops further ones (paper 000, 2.2.3).
+//! A router that forwards the first loss report about each packet and drops later ones (paper 000, 2.2.3).
 
 use crate::node::{Cx, Port, Router, RouterControl, RouterObservation, RouterSpec, Verdict};
 use crate::packet::{Body, Packet, ReportContent, Seq, SessionId};
@@ -23,7 +23,8 @@ pub struct Aggregation {
     merged: u64,
 }
 
-/// Maximum number of stored packets. Beyond it, the oldest are removed, and reports about them pass again.
+/// Maximum number of stored packet numbers. Beyond it, the oldest numbers are removed, and reports about these packets are
+/// forwarded again.
 const MAX: usize = 1 << 20;
 
 impl RouterSpec for Config {
@@ -38,7 +39,8 @@ impl Aggregation {
         Aggregation { hold, known: BTreeMap::new(), ends: VecDeque::new(), merged: 0 }
     }
 
-    /// Returns the range from the first to the last of these packets that was not reported yet, and records these packets.
+    /// Returns the shortest range that contains all packets of a report that no earlier report contained, and records these
+    /// packets.
     fn news(&mut self, session: SessionId, now: Time, first: u64, count: u16) -> Option<(u64, u16)> {
         while let Some(&(end, key)) = self.ends.front()
             && (end <= now || self.ends.len() > MAX)

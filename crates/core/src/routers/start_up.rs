@@ -1,4 +1,5 @@
-//! Answers to the rounds of a source's doubling start-up ([`crate::rate::start`]). A router forwards only answers with news.
+//! Answers to the rounds of a source's doubling start-up ([`crate::rate::start`]). A router forwards only answers with new
+//! information.
 
 use crate::packet::{ReportContent, Seq};
 
@@ -10,8 +11,8 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Returns whether an answer is forwarded: the first answer to a round, or one with a lower rate or a higher loss. `None` for
-    /// reports of another kind.
+    /// Returns whether a router forwards an answer: it forwards the first answer to a round, and any later answer with a lower
+    /// rate or a higher loss. `None` for reports of another kind.
     pub fn lets_through(&mut self, content: &ReportContent) -> Option<bool> {
         let ReportContent::Received { echo, rate, loss } = *content else { return None };
         let is_news = match self.round {
@@ -36,7 +37,7 @@ mod tests {
     use crate::time::Span;
 
     #[test]
-    fn only_worse_reports_are_forwarded_within_a_round() {
+    fn later_reports_of_a_round_are_forwarded_only_if_worse() {
         let mut answers = Answers::default();
         let stated = |seq, rate, loss| {
             let echo = Echo { seq: Seq(seq), hold: Span::ZERO };

@@ -1,7 +1,9 @@
-//! Test benches of sources and receivers. A source sends whenever it may, driven by a test or over a star of drop-tail
-//! bottlenecks with one receiver behind each. A receiver is driven by a test.
+//! Test benches of sources and receivers. A source sends whenever its scheme permits. Either the test itself creates the reports
+//! to the source, or the source sends over a star of drop-tail bottlenecks with one receiver behind each. In the bench of a
+//! receiver, the test delivers all packets.
 //!
-//! A test adds the reports of its scheme in an `impl Bench<Source>`, and its packets in an `impl Ear<Receiver>`.
+//! The tests of a scheme add methods for the scheme's reports in an `impl Bench<Source>`, and methods for the scheme's packets in
+//! an `impl Ear<Receiver>`.
 
 use super::{AnyReceiver, AnySource, Scheme, StatedRate};
 use crate::node::{Cx, Departure, Effect, Effects, Receiver, Source, Stamp, To};
@@ -55,7 +57,7 @@ pub struct Bench<S> {
     pub now: Time,
     /// New packets, in order.
     pub sent: Vec<Sent>,
-    /// Numbers of the packets that the source has repeated, with the times.
+    /// Packets that the source has sent again: their numbers, and the times at which they were repeated.
     pub again: Vec<(u64, Time)>,
     /// Fraction of the reports that is lost.
     pub report_loss: f64,
@@ -70,7 +72,7 @@ pub struct Bench<S> {
 /// A bench with receivers.
 pub type Star = Bench<AnySource>;
 
-/// Interval between signs of life, as of a transport's receivers.
+/// Interval between a receiver's signs of life, as in a real transport.
 const ALIVE_EVERY: Span = Span::from_millis(250);
 
 enum Event {
@@ -134,7 +136,7 @@ impl<S: Source> Bench<S> {
         }
     }
 
-    /// Calls the source. It may send only repairs, and orders, which no receiver gets.
+    /// Calls the source. The source may have only two kinds of effect: repairs, and orders, which are not delivered.
     pub fn call<T>(&mut self, act: impl FnOnce(&mut S, &mut Cx<'_>) -> T) -> T {
         let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
         let result = act(&mut self.source, cx);
@@ -153,7 +155,7 @@ impl<S: Source> Bench<S> {
         result
     }
 
-    /// Runs the source, its receivers and the packets and reports between them, up to and including `end`.
+    /// Simulates the source, its receivers and the packets and reports between them, up to and including `end`.
     pub fn run_until(&mut self, end: Time) {
         while self.step(end) {}
         self.now = end;
@@ -199,7 +201,7 @@ impl<S: Source> Bench<S> {
         self.sent.iter().rev().find(|sent| sent.layer == Layer(layer))
     }
 
-    /// Returns an echo of the newest packet sent at least `rtt` ago. Its hold time is the remaining time.
+    /// Returns an echo of the newest packet that was sent at least `rtt` ago. The hold time is the packet's age minus `rtt`.
     pub fn echo(&self, rtt: Span) -> Echo {
         let answered = self.sent.iter().rev().find(|sent| self.now.since(sent.at) >= rtt);
         self.echo_of(answered.expect("a packet left long ago"), rtt)
@@ -230,7 +232,7 @@ impl<S: Source> Bench<S> {
         Rate::of(most.unwrap_or(0), Span::from_millis(millis as u64))
     }
 
-    /// Returns the layer that may send next, and the time.
+    /// Returns the layer that may send next, and the time at which it may.
     fn departure(&self) -> (Time, Layer) {
         let of = |layer| match self.source.departure(layer) {
             Departure::At(time) => (time.max(self.now), layer),
@@ -346,7 +348,7 @@ pub struct Ear<R> {
     pub receiver: R,
     pub now: Time,
     pub rng: Rng,
-    /// Number of the newest packet, for the test to count.
+    /// Number of the newest packet, which the test increments.
     pub seq: u64,
     /// The mark of the test's packets.
     pub mark: Mark,
@@ -392,7 +394,7 @@ impl<R: Receiver> Ear<R> {
     }
 }
 
-/// Returns the reports of a receiver that only reports.
+/// Returns the reports among the effects of a receiver. All its effects must be reports.
 pub fn reports(effects: Vec<Effect>) -> Vec<ReportContent> {
     let content = |effect| match effect {
         Effect::Report(report) => report.content,

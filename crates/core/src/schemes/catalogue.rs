@@ -29,18 +29,18 @@ pub struct Entry {
     pub feedback: Feedback,
     /// The packets that state the rate at which they are sent.
     pub stated_rate: StatedRate,
-    /// The wire formats in which it can serve receivers, including receivers of other programs.
+    /// The wire formats in which the scheme can serve receivers. Some formats are those of other programs.
     pub wires: &'static [Wire],
-    /// Whether it sends in layers, and the possible rates of the layers.
+    /// Whether the scheme sends in layers, and if so, which rates the layers may have.
     pub layers: LayerRates,
-    /// Deviations from its description with reasons, one sentence each.
+    /// Deviations of the scheme from its publication, one sentence each; a sentence contains the reason.
     pub deviations: &'static [&'static str],
 }
 
 /// Whether receivers send feedback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feedback {
-    /// Receivers report to the source, which adapts to the reports.
+    /// Receivers report to the source, which adapts its rate to the reports.
     Reports,
     /// The source receives no feedback.
     None,
@@ -49,14 +49,15 @@ pub enum Feedback {
 /// The packets that state the rate at which they are sent ([`crate::packet::Data::rate`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatedRate {
-    /// Packets of the start-up. Receivers compare the rate with the arrival rate.
+    /// Packets of the start-up. Receivers compare the stated rate with the arrival rate.
     StartUp,
     /// All packets, because receivers need the rate.
     Always,
 }
 
 impl StatedRate {
-    /// Returns the rate stated by a packet with these flags that is sent at `rate`, in bit/s; zero if it states no rate.
+    /// Returns the rate that a packet with these flags states, in bit/s, if it is sent at `rate`; zero if the packet states no
+    /// rate.
     pub const fn stated(self, flags: Flags, rate: f32) -> f32 {
         if matches!(self, StatedRate::Always) || flags.has(Flags::STARTING) { rate } else { 0.0 }
     }
@@ -80,7 +81,7 @@ pub enum LayerRates {
     One,
     /// Each layer has a maximum rate.
     Bounded,
-    /// Each layer has the rate that the paths of its receivers can carry.
+    /// Each layer has a rate of its own, which the paths of its receivers can carry.
     Adaptive,
 }
 
@@ -162,34 +163,35 @@ pub(super) trait Configure: Sized + 'static {
     fn transport(packet_size: u16) -> Self;
     /// Returns the settings that all schemes have.
     fn sending(&self) -> &Sending;
-    /// Returns the settings that all schemes have, for changes.
+    /// Returns a mutable reference to the settings that all schemes have.
     fn sending_mut(&mut self) -> &mut Sending;
     /// Returns the maximum number of layers.
     fn layers(&self) -> u8 {
         1
     }
-    /// Sets the maximum number of layers. A scheme of one rate ignores it.
+    /// Sets the maximum number of layers. A scheme without layers ignores this number.
     fn set_layers(&mut self, _layers: u8) {}
     /// Returns the variant for receivers that report only missing packets.
     #[must_use]
     fn without_answers(self) -> Self {
         self
     }
-    /// Returns the factory of the tree's agents, if the scheme has receivers that act for their descendants.
+    /// Returns the factory of the tree's agents, if the scheme has agents: receivers that act for their descendants.
     fn agents(&self) -> Option<&dyn RelaySpec> {
         None
     }
-    /// Returns the factory of agents in a session whose delivery repairs independently, under new numbers.
+    /// Returns the factory of agents for a session whose delivery repairs losses independently of the scheme: a repair gets a new
+    /// packet number.
     fn agents_beside_delivery(&self) -> Option<Box<dyn RelaySpec>> {
         None
     }
-    /// Returns the factory of routers that help the scheme, independently of a session's delivery.
+    /// Returns the factory of routers that help the scheme and work with any delivery.
     fn routers(&self) -> Option<Box<dyn RouterSpec>> {
         None
     }
 }
 
-/// Packet size before a transport sets one, in bytes.
+/// Packet size in bytes that a scheme has until a transport sets another size.
 const DEFAULT_PACKET_SIZE: u16 = 1400;
 
 /// Returns the configuration for a real network, before the packet size is known.
@@ -214,7 +216,7 @@ macro_rules! policy {
 }
 pub(super) use policy;
 
-/// The steepness of a distribution of report delays, as an option's field.
+/// An option for a field that contains a distribution of report delays: the option sets the steepness.
 macro_rules! spread {
     ($field:ident) => {
         $crate::spec::Field {
@@ -247,8 +249,8 @@ macro_rules! measuring {
             )),
             Opt::number("high", NumberRange::POSITIVE, field!(measuring.high), "accumulation, in packets, that counts as congestion"),
             Opt::number("low", NumberRange::POSITIVE, field!(measuring.low), "accumulation, in packets, at which congestion ends"),
-            Opt::seconds("floor", NumberRange::PART, field!(measuring.floor), "minimum accumulation at congestion, as the data sent in this time"),
-            Opt::number("noise", NumberRange::of(0.0, 100.0), field!(measuring.noise), "addition to floor, as a multiple of the mean difference of consecutive delays"),
+            Opt::seconds("floor", NumberRange::PART, field!(measuring.floor), "minimum accumulation that counts as congestion, as the time in which the source sends this amount"),
+            Opt::number("noise", NumberRange::of(0.0, 100.0), field!(measuring.noise), "addition to floor, as a multiple of the mean difference between consecutive delays"),
             Opt::whole("confirm", 1, 100, field!(measuring.confirm as u8), "number of consecutive control packets that must show congestion"),
             Opt::seconds("persist", NumberRange::PART, field!(measuring.persist), "minimum time for which control packets must show congestion"),
             Opt::choice(
@@ -309,7 +311,7 @@ impl Scheme {
         self
     }
 
-    /// Returns the scheme with these limits. A minimum of zero leaves the scheme's minimum unchanged.
+    /// Returns the scheme with these limits of the rate. A minimum of zero leaves the scheme's minimum unchanged.
     #[must_use]
     pub fn with_bounds(mut self, bounds: Bounds) -> Scheme {
         let sending = self.sending_mut();
@@ -325,25 +327,26 @@ impl Scheme {
         self
     }
 
-    /// Returns the factory of the tree's agents; `None` for schemes without agents, whose receivers all report to the source.
+    /// Returns the factory of the tree's agents; `None` for a scheme without agents, in which all receivers report to the source.
     pub fn agents(&self) -> Option<&dyn RelaySpec> {
         each!(self, Scheme, config => config.agents())
     }
 
-    /// Returns the factory of agents in a session whose delivery repairs independently. The agents repair for their children
-    /// under the old numbers. Packets missing at an agent never arrive under their old numbers. `None` for schemes without
-    /// agents, and where parents in a tree repair everything ([`Scheme::agents`]).
+    /// Returns the factory of agents for a session whose delivery repairs losses independently of the scheme. The agents forward
+    /// packets to their children under the original packet numbers. A packet that is lost on the way to an agent never arrives
+    /// there under its original number. `None` for schemes without agents, and for schemes whose parents repair all losses in a
+    /// tree ([`Scheme::agents`]).
     pub fn agents_beside_delivery(&self) -> Option<Box<dyn RelaySpec>> {
         each!(self, Scheme, config => config.agents_beside_delivery())
     }
 
-    /// Returns the factory of routers that help the scheme on real networks, independently of a session's delivery; `None` for
-    /// schemes that need no routers.
+    /// Returns the factory of routers that help the scheme on real networks and work with any delivery; `None` for schemes that
+    /// need no routers.
     pub fn routers(&self) -> Option<Box<dyn RouterSpec>> {
         each!(self, Scheme, config => config.routers())
     }
 
-    /// Returns the settings of packet sending that all schemes share.
+    /// Returns the settings of the send controller, which all schemes have.
     pub fn sending(&self) -> &Sending {
         each!(self, Scheme, config => config.sending())
     }
@@ -364,12 +367,12 @@ impl Scheme {
         each!(self, Scheme, config => config.layers())
     }
 
-    /// Returns whether the receivers report to the source, which adapts to the reports.
+    /// Returns whether receivers report to the source, which adapts its rate to the reports.
     pub const fn has_feedback(&self) -> bool {
         matches!(self.entry().feedback, Feedback::Reports)
     }
 
-    /// Limits the number of layers. A scheme of one rate is unchanged.
+    /// Limits the number of layers. A scheme without layers is unchanged.
     #[must_use]
     pub fn with_layers(mut self, layers: u8) -> Scheme {
         let layers = layers.min(self.layers()).max(1);
@@ -416,8 +419,8 @@ impl Scheme {
         each!(self, Scheme, config => of(config))
     }
 
-    /// Returns the options that differ from the preset for real networks, as text that [`Scheme::from_str`] accepts after the
-    /// name: `beta=0.7,start=linear`.
+    /// Returns the options whose values differ from the preset for real networks, as text that [`Scheme::from_str`] accepts after
+    /// the name: `beta=0.7,start=linear`.
     pub fn options(&self) -> String {
         fn of<C: Configure>(config: &C) -> String {
             let (preset, common) = (transport::<C>(), common_of::<C>());
@@ -450,7 +453,7 @@ impl FromStr for Scheme {
     }
 }
 
-/// Writes the name and every option that differs from the preset for real networks.
+/// Writes the name, and every option whose value differs from the preset for real networks.
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let options = self.options();
@@ -537,11 +540,11 @@ mod tests {
                 .starts_with("scheme ormcc has no option \"gamma\"; its options are: preset, ")
         );
         assert_eq!(message("ormcc,beta"), "option \"beta\" has no value; write beta=VALUE");
-        assert!(message("ormcc,start=fast").contains("it is linear | doubling"));
+        assert!(message("ormcc,start=fast").contains("it must be linear | doubling"));
     }
 
     #[test]
-    fn layers_can_be_removed_but_not_added() {
+    fn layer_limit_can_remove_layers_but_not_add_them() {
         let layers = |scheme: &str, layers| {
             let scheme = scheme.parse::<Scheme>().expect("it is in the catalogue").with_layers(layers);
             (scheme.layers(), scheme.options())

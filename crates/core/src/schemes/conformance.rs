@@ -1,12 +1,12 @@
-//! Properties of every scheme under random operations, the same for all schemes.
+//! Properties that every scheme must have under random operations.
 //!
 //! - The rate is a finite number within its limits, and no congestion report raises it.
 //! - The rate is the sum of the layers' rates, and a layer that is off never sends.
-//! - A departure is never further in the past than a late host may catch up.
-//! - A served deadline is in the future (a driver cannot loop).
+//! - A departure is in the past by at most the time for which a late host may catch up.
+//! - After a deadline is processed, the next deadline is in the future, so a driver cannot loop.
 //! - Early calls of `on_deadline` change nothing.
-//! - Before the start, a source only learns round-trip times, and has no deadline.
-//! - A call has few effects.
+//! - Before the start, a source only measures round-trip times, and has no deadline.
+//! - The number of effects of a call is bounded.
 //! - The same operations give the same trace, bit for bit.
 
 use super::ormcc::{AcrossSwitch, Config, SwitchOn};
@@ -24,11 +24,11 @@ use proptest::prelude::*;
 const SIZE: u16 = 1000;
 /// Maximum number of effects of one call.
 const FEW: usize = 4;
-/// Maximum number of deadlines of one pause that are served on time.
+/// Maximum number of deadlines that are processed on time during one advance of the time.
 const ON_TIME: usize = 200;
 
-/// Returns the schemes under test: as in the paper, with the settings for real networks, with limits, and in variants. The
-/// environment variable `FAIRCAST_SCHEME=NAME` selects a single name.
+/// Returns the schemes under test, each with several settings: as in the paper, for real networks, with limits, and in variants.
+/// The environment variable `FAIRCAST_SCHEME=NAME` selects a single scheme.
 fn schemes() -> Vec<Scheme> {
     let literal =
         Config { across_switch: AcrossSwitch::Continue, switch_on: SwitchOn::Average, ..Config::published() };
@@ -86,11 +86,12 @@ fn schemes() -> Vec<Scheme> {
 enum SourceOp {
     /// Sends packets when they are allowed.
     Send(u8),
-    /// The host wakes this number of microseconds late for the next packet.
+    /// The host wakes late for the next packet, by this number of microseconds.
     SendLate(u32),
     /// The application has nothing to send for this number of microseconds.
     Pause(u32),
-    /// A report. The number of its packet is relative to the newest one (negative: a packet that was not sent yet).
+    /// A report. The number of the packet that it answers is relative to the newest one (negative: a packet that was not sent
+    /// yet).
     Report {
         from: u8,
         layer: u8,
@@ -110,7 +111,7 @@ enum SourceOp {
     StartAgain,
 }
 
-/// Generates ordinary numbers, and numbers of a broken or hostile peer.
+/// Generates numbers of correct peers, and numbers of broken or hostile peers.
 fn number() -> impl Strategy<Value = f32> {
     prop_oneof![
         6 => 1e3f32..1e8,
@@ -137,7 +138,7 @@ fn source_op() -> impl Strategy<Value = SourceOp> {
     ]
 }
 
-/// Whether `on_deadline` is also called when it is too early.
+/// Whether `on_deadline` is also called before the deadline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Spurious {
     No,
@@ -208,7 +209,7 @@ impl SourceRun {
         run
     }
 
-    /// Sends a packet before the start, which a receiver answers.
+    /// Sends a probe, which a receiver answers.
     fn probe(&mut self, turn: u8) {
         let mut stamp = None;
         self.call(|source, cx| stamp = Some(source.on_departure(Layer(0), SIZE, cx)));
@@ -241,7 +242,7 @@ impl SourceRun {
         self.trace.add_observation(seen);
         let rate = seen.rate.bps();
         let (min, max) = (self.bounds.min.bps(), self.bounds.max.bps());
-        // Each active enhancement layer may send a packet per 8 s, even if the limit leaves no rate for it.
+        // Each active enhancement layer may send a packet per 8 s, even if the configured maximum leaves no rate for this layer.
         let least = Rate::of(u64::from(SIZE), Span::from_secs(8)).bps() * f64::from(self.source.layers() - 1);
         assert!(
             rate.is_finite() && rate >= min.min(max) && rate <= max + least,
@@ -267,8 +268,8 @@ impl SourceRun {
         self.call(|source, _| source.control(control, now));
     }
 
-    /// Lets time pass. Deadlines are served on time, or all at once at the end by a late host. After `ON_TIME` deadlines the host
-    /// is late.
+    /// Advances the time. The first `ON_TIME` deadlines are processed on time. Later deadlines are processed at the end, all at
+    /// once, as by a late host.
     fn pass(&mut self, until: Time) {
         for _ in 0..ON_TIME {
             if self.source.deadline() > until {
@@ -428,7 +429,7 @@ fn source_trace(scheme: &Scheme, ops: &[SourceOp], probes: u8, spurious: Spuriou
 struct Packet {
     /// Microseconds since the previous packet.
     gap_us: u32,
-    /// Steps from the newest number; duplicates and late packets have zero or negative steps.
+    /// Packet number minus the newest packet number; zero or negative for duplicates and late packets.
     step: i16,
     marked: u8,
     flags: u8,
@@ -440,7 +441,7 @@ struct Packet {
 }
 
 impl Packet {
-    /// Returns one of the signals; a third of them are for schemes with control packets.
+    /// Returns one of the signals. A third of all packets are control packets.
     fn signal(&self) -> Signal {
         match self.marked % 9 {
             1 | 4 | 7 => Signal::Control,

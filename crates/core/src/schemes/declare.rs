@@ -1,7 +1,7 @@
-//! One declaration for a scheme's configuration: its fields, their published values, and the options that set them.
+//! A macro that declares a scheme's configuration once: the fields, their published values, and the options that set the fields.
 
-/// Declares the configuration of a scheme: for each field its meaning and the paper's symbol, its type, its published value and the
-/// options that set it.
+/// Declares the configuration of a scheme. The declaration of a field states its meaning, the paper's symbol, the type, the
+/// published value, and the options that set the field.
 ///
 /// ```text
 /// configuration! {
@@ -21,14 +21,14 @@
 /// }
 /// ```
 ///
-/// It generates the structure, `Config::published`, and the implementation of `Configure` with the table of options in the order
-/// of the fields. `sending:` is the path to the field that all schemes have.
+/// The macro generates the structure, `Config::published`, and the implementation of `Configure` with the table of options in the
+/// order of the fields. `sending:` is the path to the field with the settings that all schemes have.
 ///
 /// | option | value |
 /// |---|---|
 /// | `number["name", RANGE, "meaning"]` | a number without a unit |
 /// | `seconds[..]` `rate[..]` | a time, a rate |
-/// | `number["name" or "word", RANGE, "meaning"]` | the same, or the word for `None`; also of times and rates |
+/// | `number["name" or "word", RANGE, "meaning"]` | a number, or the word for `None`; `seconds` and `rate` have the same form |
 /// | `whole["name", MIN, MAX, "meaning"]` | a whole number of a smaller integer type; `"name" or "word"` as above |
 /// | `choice["name", { "word" => Variant, .. }, "meaning"]` | a variant of the field's type |
 /// | `word["name", "meaning"]` `not[..]` | no value: the field is true, or false |

@@ -1,7 +1,7 @@
 //! The schemes, and their selection by name.
 //!
-//! Sources and receivers are stored as enums, so a driver needs neither generics nor a box, and a call is one branch. A scheme is
-//! added by its folder and one line in the list below.
+//! Sources and receivers are stored as enums, so a driver needs neither generics nor a box, and each call takes one branch. To
+//! add a scheme, add its folder and one line in the list below.
 
 pub mod gmcc;
 pub mod le_sbcc;
@@ -17,8 +17,8 @@ pub mod rmanp;
 pub mod smcc;
 pub mod tfmcc;
 
-/// Generates all code with one part per scheme: the enums of configurations, sources and receivers, the catalogue, and
-/// `each!(self, AnySource, source => source.observe())`, which evaluates the expression for any scheme.
+/// Generates all code with one part per scheme: the enums of configurations, sources and receivers, the catalogue, and the macro
+/// `each!`. For example, `each!(self, AnySource, source => source.observe())` evaluates the expression for any scheme.
 macro_rules! schemes {
     ($d:tt $($(#[$doc:meta])+ $variant:ident => $module:ident,)+) => {
         /// A scheme and its parameters.
@@ -103,7 +103,7 @@ schemes! { $
     Rmanp => rmanp,
 }
 
-// Declared after the list, which defines `each!` for it.
+// The module must follow the list of schemes, because it uses the macro `each!` that the list defines.
 #[cfg(test)]
 pub(crate) mod bench;
 pub mod catalogue;
@@ -183,8 +183,8 @@ impl AnyReceiver {
 }
 
 impl Receiver for AnyReceiver {
-    // Simulations have millions of ORMCC receivers. Their path is inlined in the engine, without saving the registers that other
-    // schemes need.
+    // Simulations have millions of ORMCC receivers. Their calls are inlined in the engine, without saving the registers that
+    // other schemes need.
     #[inline]
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
         match self {

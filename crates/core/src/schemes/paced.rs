@@ -8,9 +8,11 @@
 //!   PacedPolicy     whom to follow, what to say in packets, when to raise the rate and when to cut it
 //! ```
 //!
-//! A policy owns its [`SendController`] and is a type parameter, so the separation has no cost at run time.
+//! A source contains its policy, which owns the [`SendController`]. The policy is a type parameter, so the separation has no cost
+//! at run time.
 //!
-//! The sources of PGMCC and MTCP are not policies: acknowledgements release their packets, and no tick raises a rate.
+//! The sources of PGMCC and MTCP are not policies of this kind: in them, acknowledgements release packets, and no tick raises a
+//! rate.
 
 use crate::node::{Cx, Departure, Observation, Source, SourceControl, Stamp, Tally};
 use crate::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
@@ -28,30 +30,31 @@ pub trait PacedPolicy: Sized {
     fn controller(&self) -> &SendController;
     /// Returns the controller of departures, for changes.
     fn controller_mut(&mut self) -> &mut SendController;
-    /// Returns the round-trip time of the path that the rate follows; before there is a sample, the assumed one.
+    /// Returns the round-trip time of the path that the rate follows; before the first sample, the assumed round-trip time.
     fn rtt(&self) -> Span;
     /// Returns the signal and mark of a packet of `size` bytes that is sent now.
     fn stamp(&mut self, size: u16, now: Time) -> (Signal, Mark);
-    /// Handles a report that is not a sign of life, an answer to the start-up or a farewell.
+    /// Handles a report of any kind except signs of life, answers to the start-up and farewells.
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>);
     /// Updates the controller and raises the rate, once per period.
     fn on_tick(&mut self, period: Span, now: Time);
     /// Handles a receiver that left or is excluded: it cannot remain the representative.
     fn forget(&mut self, receiver: ReceiverId, now: Time);
-    /// Handles a change of the group: removes all state of the old group's paths. The controller has already restarted.
+    /// Handles a change of the group: removes all state about the old group's paths. The controller has already restarted.
     fn on_start_again(&mut self, now: Time);
-    /// Returns `seen` completed with the receiver that limits the rate, its level, cuts and tally.
+    /// Returns `seen` with four more fields: the receiver that limits the rate, the level of this receiver, the number of cuts,
+    /// and the tally.
     fn observe(&self, seen: Observation) -> Observation;
 
     /// Returns the time from one tick to the next.
     fn period(&self) -> Span {
         self.rtt()
     }
-    /// Returns whether the next new packet waits for a report.
+    /// Returns whether the source must wait for a report before it sends the next new packet.
     fn awaits_report(&self) -> bool {
         false
     }
-    /// Returns whether the source is idle; it can only slow down then.
+    /// Returns whether the source is idle. The rate of an idle source can only fall.
     fn is_idle(&self) -> bool {
         self.controller().is_idle()
     }
@@ -61,28 +64,28 @@ pub trait PacedPolicy: Sized {
     }
     /// Handles the start of the session. The controller has already started.
     fn on_start(&mut self, _now: Time) {}
-    /// Handles the end of a pause of the application: timers continue where they stopped.
+    /// Handles the end of a pause of the application: the policy's timers continue where they stopped.
     fn on_resume(&mut self, _pause: Span, _now: Time) {}
     /// Records a sent packet.
     fn on_departed(&mut self, _now: Time) {}
-    /// Records that a receiver has this packet. Returns whether to perform the next tick now.
+    /// Records that a receiver has received this packet. Returns whether to perform the next tick now.
     fn on_arrived(&mut self, _seq: Seq, _now: Time) -> bool {
         false
     }
-    /// Handles a round-trip sample of a receiver that reports no congestion.
+    /// Handles a round-trip sample from a receiver that does not report congestion.
     fn on_sample(&mut self, _from: ReceiverId, _sample: Span) {}
-    /// Handles the end of the start-up by an answer or by a missing answer.
+    /// Handles the end of a start-up, if the reason is an answer or a missing answer.
     fn on_started(&mut self, _now: Time) {}
-    /// Returns the time of the next call of [`PacedPolicy::on_deadline`], apart from ticks and start-up. Not used while the
-    /// source is idle.
+    /// Returns the time of the next call of [`PacedPolicy::on_deadline`] for the policy's own timers, not for ticks and start-up.
+    /// Ignored while the source is idle.
     fn deadline(&self) -> Time {
         Time::NEVER
     }
-    /// Handles any deadline: of the policy, a tick or the start-up.
+    /// Handles any deadline: a deadline of the policy, a tick, or a deadline of the start-up.
     fn on_deadline(&mut self, _now: Time) {}
     /// Handles a tick that found the source idle.
     fn on_idle(&mut self) {}
-    /// Handles the group's size, limits, and signs of life.
+    /// Handles three inputs from the driver: the group's size, new limits, and signs of life.
     fn control(&mut self, _control: SourceControl, _now: Time) {}
     /// Completes the handling of a report or a deadline.
     fn finish(&mut self, _cx: &mut Cx<'_>) {}
@@ -108,7 +111,7 @@ impl<P: PacedPolicy> PacedSource<P> {
         PacedSource { policy: P::new(config), tick_at: Time::NEVER }
     }
 
-    /// Performs a tick. The interval between ticks stays regular (paper 000, 3.1.5 and appendix A).
+    /// Performs a tick. A late tick does not delay the ticks after it (paper 000, 3.1.5 and appendix A).
     fn tick(&mut self, now: Time) {
         self.policy.on_tick(self.policy.period(), now);
         let period = self.policy.period();
@@ -116,7 +119,7 @@ impl<P: PacedPolicy> PacedSource<P> {
         self.tick_at = if next > now { next } else { now + period };
     }
 
-    /// Calls `feed`, and notifies the policy if it has ended the start-up.
+    /// Calls `feed`, and notifies the policy if this call has ended the start-up.
     fn feed_start_up(&mut self, now: Time, feed: impl FnOnce(&mut P)) {
         let starting = self.policy.controller().is_starting();
         feed(&mut self.policy);
@@ -141,7 +144,7 @@ impl<P: PacedPolicy> Source for PacedSource<P> {
         }
     }
 
-    // If inlined, it would make the dispatch to every scheme's source save registers.
+    // Not inlined: otherwise the dispatch to the source of any scheme would have to save registers.
     #[inline(never)]
     fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
         let now = cx.now;

@@ -3,7 +3,7 @@
 use crate::packet::{Mark, ReceiverId};
 use crate::time::Span;
 
-/// A receiver, and whether it is known to be active. If it is not, every receiver may report.
+/// A receiver, and whether it is known to be active. If it is not known to be active, every receiver may report.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Representative {
     id: Option<ReceiverId>,
@@ -29,18 +29,19 @@ impl Representative {
         *self = Representative { id: Some(receiver), is_valid: true };
     }
 
-    /// Makes headers state that every receiver may report. The representative is stored: a report from it makes it valid again.
+    /// From now on, headers state that every receiver may report. The representative remains stored, and its next report makes it
+    /// valid again.
     pub(super) fn distrust(&mut self) {
         self.is_valid = false;
     }
 
-    /// Returns whether a round-trip sample of `from` counts for the rate. After start-up and without
-    /// a representative, samples of all receivers count.
+    /// Returns whether a round-trip sample from receiver `from` counts for the rate. Without a representative, samples from all
+    /// receivers count, but only after start-up.
     pub(super) fn times(&self, from: ReceiverId, is_starting: bool) -> bool {
         self.id.map_or(!is_starting, |id| id == from)
     }
 
-    /// Returns the mark of packets: mean and deviation of the representative's level in bit/s, if known.
+    /// Returns the mark of packets. `level` is the mean and deviation of the representative's level in bit/s, if known.
     pub(super) fn mark(&self, level: Option<(f64, f64)>, rtt_max: Span) -> Mark {
         let id = self.named();
         let (mean, deviation) = level.filter(|_| id.is_some()).unwrap_or((f64::INFINITY, 0.0));

@@ -1,4 +1,4 @@
-//! Properties of every router under random operations: `keeps_its_promises` for any [`RouterSpec`].
+//! Properties of every router under random operations: `keeps_its_promises` takes any [`RouterSpec`].
 
 #[path = "../../tests/toy/router.rs"]
 mod toy;
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 
 /// Exits of the router under test.
 const PORTS: u16 = 4;
-/// Maximum number of effects of a call per packet that the router holds.
+/// Maximum number of effects that a call may have for each packet that the router holds.
 const FEW: usize = 4;
 
 /// Inputs of a router.
@@ -35,8 +35,8 @@ enum Op {
         first: u64,
         count: u16,
     },
-    /// A report of a receiver's progress: its distance behind the newest packet, and whether it is of a part of the tree that has
-    /// reported nothing.
+    /// A report of a receiver's progress: the distance behind the newest packet, and the receiver ID, if the reporting part of
+    /// the tree has one.
     Newest {
         port: u16,
         session: u32,
@@ -44,15 +44,15 @@ enum Op {
         behind: u8,
         of: u8,
     },
-    /// A packet arrives and is sent through all present exits. Its number is relative to the newest one of the session: a new
-    /// packet, a gap, a late packet, or a repetition.
+    /// A packet arrives and is sent through all present exits. Its number is relative to the newest packet of the session: the
+    /// next packet, a packet after a gap, a late packet, or a repetition.
     Arrival {
         session: u32,
         step: i8,
         repair: bool,
     },
-    /// Reports of receivers of acknowledged packets: their progress, their missing packets, and the rate that would have been
-    /// suitable.
+    /// Three kinds of reports in schemes that acknowledge packets: the progress of a receiver (`Acked`), the packets that it
+    /// misses (`Missed`), and the rate that would have avoided the congestion (`Indicated`).
     Acked {
         port: u16,
         session: u32,
@@ -79,7 +79,7 @@ enum Op {
         port: u16,
         session: u32,
     },
-    /// An earlier report again: a duplicate, a stale report after newer ones, or a report by another path.
+    /// An earlier report arrives again: as a duplicate, as a stale report after newer ones, or by another path.
     Again {
         session: u32,
         port: u16,
@@ -87,7 +87,7 @@ enum Op {
     },
     /// Removes this exit, or restores it.
     Toggle(u16),
-    /// Changes routes: packets of one port arrive by the next port.
+    /// Changes routes: each receiver's packets now pass the next port instead of the present one.
     Reroute,
     /// Restarts the router without its state.
     Restart,
@@ -138,7 +138,7 @@ fn level() -> impl Strategy<Value = f32> {
     prop_oneof![4 => 1e3f32..1e5, 1 => prop::sample::select(vec![f32::NAN, f32::INFINITY, -1.0, 0.0, f32::MAX])]
 }
 
-/// The packets that the router under test may change. Other packets must pass unchanged.
+/// States which packets the router under test may change. All other packets must pass unchanged.
 #[derive(Clone, Copy)]
 struct Knows {
     data: fn(&Mark) -> bool,
@@ -149,7 +149,8 @@ struct Knows {
 struct Bench {
     router: Box<dyn Router + Send>,
     knows: Knows,
-    /// By session: the newest packet numbers that have passed, as many as the router may request again.
+    /// For each session, the numbers of the newest packets that have passed. Their count is the number of packets that the router
+    /// may still send again.
     passed: [Vec<u64>; 3],
     now: Time,
     rng: Rng,
@@ -197,7 +198,7 @@ impl Bench {
         self.now = until;
     }
 
-    /// Records a passing packet. A driver stores as many packets as the router may send again.
+    /// Records a packet that passes. Like a driver, the bench stores as many packets as the router may still send again.
     fn keep(&mut self, packet: &Packet) {
         if let Body::Data(data) = packet.body {
             let kept = &mut self.passed[packet.session.0 as usize];
@@ -236,7 +237,7 @@ impl Bench {
             Body::Order(_) => false,
         };
         if !is_known {
-            // Debug output is compared because reports may contain NaN.
+            // The debug output is compared because values that are NaN are not equal to themselves.
             assert_eq!(
                 (verdict, format!("{passed:?}")),
                 (Verdict::Pass, format!("{packet:?}")),
@@ -247,7 +248,7 @@ impl Bench {
     }
 }
 
-/// The marks of the sessions' data, each of another scheme.
+/// The marks in the data of the three sessions; each session has another scheme.
 const MARKS: [Mark; 3] = [
     Mark::Floor { least: 16_000.0, rtt_max: 0.1, every: 0.0, excluded: None },
     Mark::TARGET,
@@ -375,9 +376,9 @@ fn run(spec: &dyn RouterSpec, knows: Knows, ops: &[Op], spurious: bool) -> Vec<S
     bench.trace
 }
 
-/// Checks that every call ends, that served deadlines do not return, and that early calls change nothing. The router sends only
-/// permitted packets, also after late and duplicate packets, changed paths and restarts. Foreign packets pass unchanged. The same
-/// calls give the same results, and no state remains of a session that has ended.
+/// Checks that every call ends, that a processed deadline does not recur, and that early calls change nothing. Late packets,
+/// duplicates, changed paths and restarts do not make the router send a packet that is not permitted. Foreign packets pass
+/// unchanged. The same calls give the same results, and no state remains of a session that has ended.
 fn keeps_its_promises(spec: &dyn RouterSpec, knows: Knows, ops: &[Op]) {
     let trace = run(spec, knows, ops, false);
     assert_eq!(run(spec, knows, ops, false), trace, "the same again");
@@ -406,7 +407,7 @@ proptest! {
     fn every_router_fulfils_its_contract(ops in prop::collection::vec(op(), 1..100)) {
         keeps_its_promises(&aggregation::Config { hold: Span::from_secs(1) }, LOSSES, &ops);
         keeps_its_promises(&acknowledgements::Config, ACKNOWLEDGEMENTS, &ops);
-        // No session of the test expires by silence, because packet numbers may restart after that.
+        // No session expires in this test, because packet numbers could restart after an expiry.
         let active = rmanp::Config { forget: Span::from_secs(3000), ..rmanp::Config::default() };
         keeps_its_promises(&active, ACTIVE, &ops);
         let small = rmanp::Config { cache: 4, queue: 2, exclude: 2, ..active };

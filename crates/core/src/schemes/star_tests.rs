@@ -1,4 +1,4 @@
-//! Schemes at drop-tail bottlenecks: properties of several schemes, in tables.
+//! Properties of several schemes at drop-tail bottlenecks, tested with tables of cases.
 
 use super::Scheme;
 use super::bench::{Path, Star, receiver_id};
@@ -14,7 +14,7 @@ fn star(scheme: &str, size: u16, paths: &[Path], seed: u64) -> Star {
     Star::new(&scheme.with_packet_size(size), size, paths, seed)
 }
 
-/// Returns the used part of this receiver's path within these seconds.
+/// Returns the fraction of the capacity of this receiver's path that is used from second `from` to second `to`.
 fn used(star: &mut Star, receiver: usize, from: f64, to: f64) -> f64 {
     star.run_until(Time::from_secs_f64(from));
     let before = star.leaves[receiver].bytes;
@@ -72,17 +72,17 @@ fn all_kinds_of_paths_are_used_after_slow_start() {
     }
 }
 
-/// TFMCC with both distributions of report delays and both starts.
+/// TFMCC with both distributions of report delays, and with a linear start.
 const TFMCC: [&str; 3] = ["tfmcc", "tfmcc,timer=2001", "tfmcc,start=linear"];
 
-/// Returns the part of a path of this rate that was used by sent packets between these seconds.
+/// Returns the number of bytes sent from second `from` to second `to`, as a fraction of the capacity of a path of `mbps` Mbit/s.
 fn sent(star: &mut Star, mbps: f64, from: usize, to: usize) -> f64 {
     star.run_until(Time::from_secs_f64(to as f64));
     star.sent_between(from * 1000, to * 1000) as f64 * 8.0 / (to - from) as f64 / (mbps * 1e6)
 }
 
 #[test]
-fn one_receiver_fills_its_bottleneck() {
+fn source_with_one_receiver_fills_the_bottleneck() {
     let rows = [("pgmcc,preset=published", 30, 60, 0.85, 1.025)].into_iter();
     for (scheme, from, to, least, most) in rows.chain(TFMCC.map(|scheme| (scheme, 40, 90, 0.8, 1.05))) {
         let part = sent(&mut star(scheme, 1000, &[path(2.0, 50, 15_000)], 1), 2.0, from, to);
@@ -103,7 +103,6 @@ fn the_slowest_receiver_is_followed_and_sets_the_rate() {
     }
 }
 
-/// T-OR-10.
 #[test]
 fn source_follows_a_receiver_whose_path_becomes_slower() {
     let rows = [

@@ -1,4 +1,4 @@
-//! Random delays that prevent simultaneous answers of a large group.
+//! Random delays of answers, so that the receivers of a large group do not all answer at the same time.
 
 mod truncated_exponential;
 

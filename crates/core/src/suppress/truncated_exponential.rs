@@ -1,5 +1,5 @@
-//! Delays on `[0, T]` whose density rises exponentially (paper 000, 3.1.4): a few receivers answer early, and their answers
-//! suppress the many later ones.
+//! Delays on `[0, T]` with an exponentially rising density (paper 000, 3.1.4): few receivers have a short delay, and their
+//! answers suppress the answers of the many other receivers.
 
 use crate::rng::Rng;
 use crate::time::Span;
@@ -11,7 +11,8 @@ pub struct TruncatedExponential {
 }
 
 impl TruncatedExponential {
-    /// Creates a distribution with steepness `L` > 0. A larger steepness is better for large groups and slower for small ones.
+    /// Creates a distribution with steepness `L` > 0. A larger steepness gives fewer answers in large groups, and longer delays
+    /// in small groups.
     pub const fn new(steepness: f32) -> TruncatedExponential {
         TruncatedExponential { steepness }
     }
@@ -44,7 +45,7 @@ impl Default for TruncatedExponential {
 mod tests {
     use super::*;
 
-    /// T-OR-4: the Kolmogorov-Smirnov distance is below the critical value at 1 in 1000.
+    /// The Kolmogorov-Smirnov distance is below the critical value for a significance level of 1 in 1000.
     #[test]
     fn delays_follow_the_truncated_exponential_law() {
         let (law, longest, draws) = (TruncatedExponential::default(), Span::from_millis(200), 20_000);

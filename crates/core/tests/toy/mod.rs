@@ -1,7 +1,7 @@
-//! A toy scheme with one rate. It halves the rate at a loss, at most once per round trip, and otherwise adds a packet per round
-//! trip.
+//! A toy scheme with one rate. At a loss it halves the rate, at most once per round trip. Otherwise it adds one packet per
+//! round-trip time to the rate, once per round trip.
 //!
-//! `one_more_scheme.rs` adds it to the list of schemes and counts the added lines.
+//! `one_more_scheme.rs` adds the toy to the list of schemes and counts the added lines.
 
 mod config;
 mod receiver;

@@ -1,4 +1,4 @@
-//! The toy scheme's receiver: reports losses at once, and answers the rounds of a start-up.
+//! The toy scheme's receiver: it reports losses at once, and answers the rounds of a start-up.
 
 use super::config::Config;
 use crate::node::{Cx, Effect};

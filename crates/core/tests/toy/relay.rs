@@ -1,5 +1,5 @@
-//! A relay for tests: a scheme's receiver towards the parent and its source towards the children. It sends no more packets than
-//! have arrived.
+//! A relay for tests: the receiver of a scheme towards the parent, and the source of the same scheme towards the children. The
+//! relay sends no more packets than it has received.
 
 use faircast_core::node::{
     Cx, Departure, Observation, Receiver, Relay, RelaySpec, Source, SourceControl, Stamp,

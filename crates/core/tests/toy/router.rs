@@ -1,5 +1,6 @@
-//! A router for tests with all permitted behaviour. It holds data for some ports and sends it later with a flag. It forwards one
-//! report per interval, and later sends the latest of the other reports itself. It removes sessions.
+//! A router for tests that does everything that routers may do. It holds data for some ports, and sets a flag in the data before
+//! it sends it later. It forwards one report per interval; of the other reports it later sends the latest. It removes the state
+//! of sessions that have ended.
 
 use faircast_core::node::{
     Cx, Effect, Port, Router, RouterControl, RouterObservation, RouterSpec, To, Verdict,
@@ -20,7 +21,7 @@ pub struct ToyRouter {
 struct Toy {
     spec: ToyRouter,
     waiting: VecDeque<(Time, Port, Packet)>,
-    /// Earliest time of the next forwarded report, and the latest report that arrived before it.
+    /// For each session: the earliest time of the next forwarded report, and the latest report that was held until this time.
     sessions: BTreeMap<SessionId, (Time, Option<Packet>)>,
     merged: u64,
 }

@@ -23,8 +23,7 @@ fn blocks(full: usize, rest: u16) -> Vec<u16> {
     blocks
 }
 
-/// Returns the layers in their order of sending. Each layer sends as often as all layers below it together, so it doubles their
-/// rate.
+/// Returns the layers of consecutive packets. Each enhancement layer sends as often as all layers below it together.
 fn departures(layers: u8) -> Vec<Layer> {
     let slots = 1_u32 << (layers - 1);
     let layer = |slot: u32| if slot == 0 { 0 } else { layers - 1 - slot.trailing_zeros() as u8 };
@@ -69,7 +68,7 @@ fn doubled_leading_block_gets_two_shares_of_each_generation() {
     assert!(sent[1..9].iter().all(|count| *count == 3 * 288), "{sent:?}");
 }
 
-/// A receiver of layers 0 to `level` that joins after `late` rounds of departures and loses this fraction.
+/// A receiver of layers 0 to `level`. It joins after `late` rounds of departures and loses the fraction `loss` of the packets.
 struct Member {
     level: u8,
     late: usize,
@@ -95,7 +94,7 @@ impl Member {
     }
 }
 
-/// Returns the number of symbols that each member needed, divided by that of the content.
+/// Returns for each member the number of symbols that it needed, divided by the number of symbols of the content.
 fn ratios(carousel: &mut Carousel, layers: u8, blocks: &[u16], members: &mut [Member]) -> Vec<f64> {
     let mut rng = Rng::new(7, 7);
     let order = departures(layers);
@@ -113,7 +112,7 @@ fn ratios(carousel: &mut Carousel, layers: u8, blocks: &[u16], members: &mut [Me
     panic!("somebody never has everything");
 }
 
-/// Returns members of every level, which join at the start or later, with this loss.
+/// Returns receivers of every level that lose the fraction `loss` of the packets. Some join at the start, the others later.
 fn crowd(layers: u8, blocks: usize, loss: f64) -> Vec<Member> {
     let member = |level: u8| {
         [0, 1, 37, 1_001].map(|late| Member::new(level, late << (layers - 1 - level), loss, blocks))
@@ -128,7 +127,7 @@ fn worst(layers: u8, run: u16, blocks: &[u16], loss: f64) -> f64 {
 }
 
 #[test]
-fn every_level_needs_few_extra_packets_without_loss() {
+fn receivers_of_each_level_need_few_extra_packets_without_loss() {
     for (run, most) in [(1, 1.02), (4, 1.06), (16, 1.25)] {
         let worst = worst(5, run, &blocks(40, 100), 0.0);
         assert!(worst <= most, "run {run}: {worst}");
@@ -136,7 +135,7 @@ fn every_level_needs_few_extra_packets_without_loss() {
 }
 
 #[test]
-fn every_level_needs_a_few_percent_more_packets_with_loss() {
+fn losses_cost_receivers_of_each_level_a_few_percent_of_packets() {
     for (loss, most) in [(0.01, 1.06), (0.05, 1.07)] {
         let worst = worst(5, 4, &blocks(40, 100), loss);
         assert!(worst <= most, "loss {loss}: {worst}");
@@ -144,13 +143,13 @@ fn every_level_needs_a_few_percent_more_packets_with_loss() {
 }
 
 #[test]
-fn content_of_one_block_needs_no_extra_packets() {
+fn receiver_of_a_single_block_needs_no_extra_packets() {
     let ratio = worst(8, 8, &[40], 0.0);
     assert_eq!(ratio, 1.0);
 }
 
 #[test]
-fn small_last_block_costs_at_most_six_percent_more_packets() {
+fn small_last_block_costs_receivers_at_most_six_percent_packets() {
     let worst = worst(4, 1, &blocks(3, 5), 0.0);
     assert!(worst <= 1.06, "{worst}");
 }
@@ -168,7 +167,7 @@ fn source_symbols_are_sent_first_and_in_order_on_one_layer() {
 }
 
 #[test]
-fn manifest_is_sent_early_and_again_for_late_joiners() {
+fn manifest_is_sent_first_and_again_for_late_joiners() {
     let all = vec![K; 200];
     let mut carousel = fountain(3, 1, &all);
     for _ in 0..2 {
@@ -187,7 +186,7 @@ fn manifest_is_sent_early_and_again_for_late_joiners() {
 }
 
 #[test]
-fn second_lead_costs_at_most_three_percent_more_packets() {
+fn repeated_manifest_costs_receivers_at_most_three_percent() {
     let all = vec![K; 100];
     let mut carousel = fountain(1, 1, &all);
     carousel.lead();
@@ -201,7 +200,7 @@ fn second_lead_costs_at_most_three_percent_more_packets() {
 }
 
 #[test]
-fn a_receiver_that_loses_the_start_gets_the_manifest_first() {
+fn receiver_with_initial_losses_completes_the_manifest_first() {
     let all = vec![K; 55];
     let mut carousel = fountain(1, 2, &all);
     carousel.lead();
@@ -209,7 +208,7 @@ fn a_receiver_that_loses_the_start_gets_the_manifest_first() {
     let mut rng = Rng::new(3, 1);
     let mut packets = 0;
     while member.missing > 0 {
-        // Doubling the rate at the start overshoots: a third of the packets is lost.
+        // At the start the source doubles its rate until the rate is too high: a third of the packets is lost.
         member.loss = if packets < 600 { 0.33 } else { 0.05 };
         member.take(carousel.next(Layer(0)).expect("there are blocks"), &all, &mut rng);
         packets += 1;
@@ -233,14 +232,15 @@ fn blocks_added_later_catch_up_within_few_packets() {
     };
     send(&mut carousel, &mut counts, 20_000);
     (0..10).for_each(|_| carousel.push(K));
-    // On the base layer, ten new blocks need as many packets as they have symbols, plus a turn around the old blocks.
+    // On the base layer, ten new blocks need as many packets as they have symbols, plus the packets of one turn around the old
+    // blocks.
     send(&mut carousel, &mut counts, 2 * (10 * 272 + 10 * 8));
     assert!(counts[10..].iter().all(|count| count[0] >= K.into()), "{counts:?}");
     assert!(counts[10..].iter().all(|count| count[1] <= 3 * u32::from(K)), "{counts:?}");
 }
 
 #[test]
-fn layer_that_was_off_sends_all_blocks_evenly() {
+fn layer_sends_all_blocks_evenly_after_it_was_off() {
     let all = vec![K; 20];
     let mut carousel = fountain(2, 4, &all);
     (0..50_000).for_each(|_| _ = carousel.next(Layer(0)));
@@ -295,7 +295,8 @@ proptest! {
         for level in 0..usize::from(layers) {
             let of_full = counts[..full].iter().map(|count| count[level]);
             let (least, most) = (of_full.clone().min().unwrap_or(0), of_full.max().unwrap_or(0));
-            // The bound covers a run behind, a run ahead, and the symbols of lower layers that are faster.
+            // The bound allows for one block that is a visit behind, one block that is a visit ahead, and the symbols of faster
+            // lower layers.
             prop_assert!(most - least <= u64::from(run) * (level as u64 + 2) + 2, "level {}: {} to {}", level, least, most);
         }
     }
@@ -323,7 +324,7 @@ fn a_generation_sends_each_block_once_with_new_symbols() {
 }
 
 #[test]
-fn blocks_added_during_a_generation_are_sent_in_it() {
+fn blocks_added_during_a_generation_are_sent_before_it_ends() {
     let mut carousel = Carousel::new(1, 100, 1);
     carousel.set_run(113);
     for block in 0..4 {

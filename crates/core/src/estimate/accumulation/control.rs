@@ -34,7 +34,7 @@ impl Interval {
     }
 }
 
-/// Marks packets as control packets: at `t0 + i T`, or the first packet after that time (paper 000, D.1).
+/// Chooses the control packets: the first packet at or after each time `t0 + i T` (paper 000, D.1).
 #[derive(Debug, Clone, Copy)]
 pub struct ControlClock {
     interval: Interval,
@@ -48,7 +48,7 @@ impl ControlClock {
         ControlClock { interval, due: Time::ZERO, last_departure: None }
     }
 
-    /// Records a sent packet and returns its signal. Evenly paced packets are `gap` apart.
+    /// Records a sent packet, and returns the signal that the packet carries. Evenly paced packets are `gap` apart.
     // Paper gap: D.1 assumes that packets are sent evenly. A host sends several packets at once and catches up after a delay.
     // Here the control packet is the first one of such a burst, but at most one interval late.
     pub fn on_departure(&mut self, gap: Span, rtt: Span, now: Time) -> Signal {
@@ -74,7 +74,7 @@ mod tests {
         Time::ZERO + Span::from_millis(millis)
     }
 
-    /// Returns the times of control packets in milliseconds, for packets sent at these times.
+    /// Returns the times of control packets in milliseconds, for packets sent at the times `departures`.
     fn controls(clock: &mut ControlClock, gap: u64, departures: impl Iterator<Item = u64>) -> Vec<u64> {
         let gap = Span::from_millis(gap);
         departures.filter(|&now| clock.on_departure(gap, RTT, at(now)) == Signal::Control).collect()
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_packet_is_the_first_of_a_burst() {
+    fn first_packet_of_a_burst_is_the_control_packet() {
         let mut clock = ControlClock::new(Interval::OfRtt);
         let departures = (0..60).map(|n| n / 10 * 20); // ten packets at once, every 20 ms
         assert_eq!(controls(&mut clock, 2, departures), [0, 40, 60, 80, 100]);

@@ -32,7 +32,8 @@ pub struct Instance {
     pub cause: Cause,
 }
 
-/// Minimum duration of a source's pause; it must also exceed the time of `PAUSE_PACKETS` packets.
+/// Minimum duration without packets that counts as a pause of the source. A pause must also exceed the sending time of
+/// `PAUSE_PACKETS` packets.
 const PAUSE: Span = Span::from_millis(20);
 const PAUSE_PACKETS: u64 = 4;
 
@@ -42,7 +43,8 @@ impl Detector {
         Detector { accumulation: Accumulation::new(measuring), newest_sent: Time::ZERO, marks: Marks::None }
     }
 
-    /// Processes an arrival and returns at most one instance of congestion, loss before accumulation.
+    /// Processes an arrival and returns the instance of congestion that it shows, if any. Loss takes precedence over
+    /// accumulation, and accumulation over a mark.
     // Paper gap: 5.2.2.1 does not cover marks of routers. Here a mark is reported with the next control packet, so there is still
     // at most one report per interval.
     #[inline]
@@ -102,7 +104,7 @@ impl Detector {
         self.accumulation.measure_over(window);
     }
 
-    /// Restarts the measurement of the arrival rate, because earlier arrivals are not valid evidence.
+    /// Restarts the measurement of the arrival rate, because earlier arrivals do not represent the current rate.
     pub fn remeasure(&mut self) {
         self.accumulation.remeasure();
     }

@@ -1,4 +1,4 @@
-//! Tests of the thresholds with the noise of real hosts: a sender that wakes late and catches up, a bottleneck, a receiver that
+//! Tests of the thresholds with the noise of real hosts: a source that wakes late and catches up, a bottleneck, a receiver that
 //! wakes late, and clocks of different speed.
 
 use super::*;
@@ -9,7 +9,7 @@ use crate::rng::Rng;
 
 const SIZE: u16 = 1400;
 const RTT: Span = Span::from_millis(20);
-/// Maximum time by which a transport sends a packet early.
+/// Maximum time by which the source's driver sends a packet before its departure time.
 const BURST: Span = Span::from_millis(1);
 /// Fraction of wake-ups that are late by milliseconds.
 const RARELY: f64 = 1.0 / 200.0;
@@ -64,7 +64,7 @@ impl Hosts {
         if self.rng.chance(RARELY) { usual + longest.scaled(self.rng.unit()) } else { usual }
     }
 
-    /// Wakes the sender, which sends due packets. Returns the number of its packets that show accumulation.
+    /// Wakes the source, which sends the packets that are due. Returns the number of these packets that show congestion.
     fn wake(&mut self) -> u32 {
         let late = self.lateness(Span::from_millis(10));
         self.now = self.now.max(self.pacer.departure()) + late;
@@ -78,7 +78,7 @@ impl Hosts {
         shown
     }
 
-    /// Sends a packet through the bottleneck to the receiver. Returns 1 if it shows accumulation.
+    /// Sends a packet through the bottleneck to the receiver. Returns 1 if the packet shows congestion, else 0.
     fn carry(&mut self, signal: Signal) -> u32 {
         let waiting = self.bottleneck.bytes_in(self.busy_until.since(self.now));
         self.max_waiting = self.max_waiting.max(waiting);
@@ -115,7 +115,7 @@ impl Hosts {
     }
 }
 
-/// Returns the number of times in a minute that a path shows congestion although its capacity exceeds the sending rate by a
+/// Returns the number of packets that show congestion within a minute, on a path whose capacity exceeds the sending rate by a
 /// quarter.
 fn shown_in_a_minute(measuring: Measuring, mbps: f64, drift: Drift, seed: u64) -> u32 {
     let mut hosts = Hosts::new(measuring, mbps, mbps * 1.25, drift, seed);
@@ -139,12 +139,12 @@ fn timing_noise_of_hosts_is_not_reported_as_congestion() {
 }
 
 #[test]
-fn published_threshold_is_exceeded_over_60_times_per_minute() {
+fn host_noise_exceeds_the_published_threshold_60_times_a_minute() {
     let shown = shown_in_a_minute(Measuring::published(), 10.0, Drift::ReceiverFast, 1);
     assert!(shown > 60, "{shown}");
 }
 
-/// The rate grows by a packet per round trip, as in the schemes, until it exceeds that of the path.
+/// The rate grows by a packet per round trip, as in the schemes, until it exceeds the capacity of the path.
 #[test]
 fn queue_is_detected_before_it_holds_25_kilobytes() {
     for drift in [Drift::ReceiverFast, Drift::ReceiverSlow] {

@@ -1,10 +1,10 @@
-//! Log of arrivals: a ring of the arrivals that the next control packet may refer to.
+//! A ring of the arrivals that are needed to evaluate the next control packet.
 
 use crate::time::{Rate, Span, Time};
 
-/// Cumulative bytes at arrivals. The ring grows by doubling, up to [`MAX`] places. Then a full ring drops every second arrival
-/// instead. So it has all of the latest 2048 packets, half of the 2048 packets before them, a quarter of the 2048 packets before
-/// that, and so on.
+/// A ring of arrivals, each with the number of bytes received up to it. The ring grows by doubling, up to [`MAX`] entries. From
+/// then on, a full ring drops every second arrival. It then has all of the latest 2048 packets, half of the 2048 packets before
+/// them, a quarter of the next older 2048 packets, and so on.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArrivalLog {
     places: Box<[Arrived]>,
@@ -18,7 +18,7 @@ pub(super) struct ArrivalLog {
     pub(super) window: Span,
     /// Arrivals about an eighth of the window apart.
     marks: [Arrived; MARKS],
-    /// Number of marks, up to [`MARKS`]. `turn` is the place of the next mark.
+    /// Number of marks, up to [`MARKS`]. `turn` is the index of the next mark.
     marked: u8,
     turn: u8,
 }
@@ -32,7 +32,7 @@ struct Arrived {
 
 const FEWEST: usize = 16;
 const MAX: usize = 4096;
-/// Number of marks. Ten marks, an eighth of a window apart, cover the whole window.
+/// Number of marks. Consecutive marks are an eighth of a window apart, so ten marks cover the whole window.
 const MARKS: usize = 10;
 /// Minimum number of packets, after the first, over which a rate is measured.
 pub(super) const RATE_PACKETS: usize = 8;
@@ -59,7 +59,8 @@ impl ArrivalLog {
         self.fresh += 1;
     }
 
-    /// Stores an arrival as a mark, unless it is too close to the latest mark. No further bytes can arrive at its time.
+    /// Stores an arrival as a mark, unless it is too close to the latest mark. Must be called later than the arrival: only then
+    /// is its number of bytes final.
     #[inline]
     fn mark(&mut self, arrived: Arrived) {
         let last = self.marks[(usize::from(self.turn) + MARKS - 1) % MARKS];
@@ -77,7 +78,7 @@ impl ArrivalLog {
         self.needed_from = time;
     }
 
-    /// Returns the number of bytes that arrived after `time`, according to the ring.
+    /// Returns the number of bytes that arrived after `time`, as far as the ring still has these arrivals.
     pub(super) fn bytes_after(&self, time: Time) -> u64 {
         let (mut low, mut high) = (0, self.len);
         while low < high {
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_ignores_packets_well_before_the_window() {
+    fn measured_rate_excludes_packets_well_before_the_window() {
         let mut log = ArrivalLog { window: Span::from_millis(80), ..ArrivalLog::default() };
         (0..1000).for_each(|packet| log.record(1000, at(1 + packet * 1000)));
         (0..85).for_each(|packet| log.record(1000, at(1_000_001 + packet * 2000)));

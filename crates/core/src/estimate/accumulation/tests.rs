@@ -24,7 +24,7 @@ impl Path {
         Path { accumulation: Accumulation::new(measuring), next: 0 }
     }
 
-    /// Delivers the next packet, `delay` milliseconds after its sending. Returns the reading if it is a control packet.
+    /// Delivers the next packet, `delay` milliseconds after it is sent. Returns the reading if the packet is a control packet.
     fn packet(&mut self, delay: u64) -> Option<Reading> {
         let sent = self.next * 10;
         self.next += 1;
@@ -42,7 +42,7 @@ impl Path {
             .expect("one of five is a control packet")
     }
 
-    /// Delivers the next five packets; the last `count` packets are delayed beyond the expected time of the control packet.
+    /// Delivers the next five packets. The last `count` of them arrive after the expected time of the control packet.
     fn held(&mut self, count: u64) -> Reading {
         let delay = |from_end: u64| {
             if from_end < count { 20 + 10 * from_end + 2 * (count - from_end) } else { 20 }
@@ -58,7 +58,6 @@ impl Path {
     }
 }
 
-/// T-MC-1.
 #[test]
 fn constant_delay_gives_no_accumulation_and_no_resync() {
     let mut path = Path::synchronised();
@@ -67,7 +66,6 @@ fn constant_delay_gives_no_accumulation_and_no_resync() {
     }
 }
 
-/// T-MC-2.
 #[test]
 fn accumulation_counts_packets_queued_up_to_the_control_packet() {
     for queued in 1..=4 {
@@ -76,7 +74,6 @@ fn accumulation_counts_packets_queued_up_to_the_control_packet() {
     }
 }
 
-/// T-MC-3.
 #[test]
 fn an_early_control_packet_becomes_the_synchronisation_point() {
     let mut path = Path::new();
@@ -86,7 +83,6 @@ fn an_early_control_packet_becomes_the_synchronisation_point() {
     assert_eq!(path.interval([25, 25, 25, 25, 26]), Reading::Quiet(1000), "the control packet alone");
 }
 
-/// T-MC-4.
 #[test]
 fn congestion_starts_at_the_high_and_ends_at_the_low_threshold() {
     let measuring = Measuring { high: 4.0, low: 2.0, ..Measuring::published() };
@@ -104,15 +100,15 @@ fn congestion_starts_at_the_high_and_ends_at_the_low_threshold() {
 }
 
 #[test]
-fn no_remainder_is_carried_without_congestion() {
+fn accumulation_is_not_carried_over_without_congestion() {
     let mut path = Path::synchronised();
     assert_eq!(path.held(1), Reading::Quiet(1000));
     assert_eq!(path.interval([20; 5]), Reading::Quiet(0));
 }
 
-/// T-MC-5. The detector reports the loss.
+/// The detector reports the loss.
 #[test]
-fn loss_within_an_accumulation_does_not_end_the_epoch() {
+fn measurement_with_a_loss_does_not_end_a_congestion_epoch() {
     for lost in [false, true] {
         let mut path = Path::synchronised();
         assert_eq!(path.held(3), Reading::Congested(3000));
@@ -127,7 +123,6 @@ fn loss_within_an_accumulation_does_not_end_the_epoch() {
     }
 }
 
-/// T-MC-6.
 #[test]
 fn lost_control_packet_does_not_disturb_the_measurement() {
     let mut path = Path::synchronised();
@@ -147,7 +142,7 @@ fn older_control_packet_is_ignored() {
     assert_eq!(path.interval([20; 5]), Reading::Quiet(0));
 }
 
-/// A receiver's clock that runs 50 millionths fast makes packets appear increasingly late.
+/// The receiver's clock runs 50 millionths fast, so the delay of packets appears to increase.
 #[test]
 fn drifting_clocks_are_resynchronised_at_the_set_interval() {
     let drifting = |resync| {
@@ -172,7 +167,7 @@ fn drifting_clocks_are_resynchronised_at_the_set_interval() {
 }
 
 #[test]
-fn a_longer_route_counts_as_a_queue_by_default() {
+fn longer_route_counts_as_congestion_unless_reroute_is_set() {
     for (reroute, reports) in [(None, 99), (Some(64), 62)] {
         let mut path = Path::with(Measuring { reroute, ..Measuring::published() });
         path.packet(20);
@@ -183,7 +178,7 @@ fn a_longer_route_counts_as_a_queue_by_default() {
     }
 }
 
-/// A queue that is emptied by the source's cuts does not count as a longer route.
+/// The source's cuts empty the queue again and again.
 #[test]
 fn recurring_queue_is_not_taken_for_a_longer_route() {
     let mut path = Path::with(Measuring { reroute: Some(64), ..Measuring::published() });

@@ -36,7 +36,8 @@ fn assert_near(value: f64, expected: f64, tolerance: f64) {
     assert!((value / expected - 1.0).abs() <= tolerance, "{value} instead of {expected}");
 }
 
-/// Returns the mean by its definition, term by term: `intervals` are "s_0", "s_1" and so on; "i" is 0 or 1.
+/// Returns the mean interval by its definition, term by term: `intervals` are "s_0", "s_1" and so on; `i` selects "s^_0" or
+/// "s^_1".
 fn by_definition(averaging: Averaging, intervals: &[f64], i: usize) -> f64 {
     let (n, closed) = (8, intervals.len() - 1);
     let weights = averaging.weights();
@@ -47,7 +48,6 @@ fn by_definition(averaging: Averaging, intervals: &[f64], i: usize) -> f64 {
     sum.mean()
 }
 
-/// T-LE-13.
 #[test]
 fn loss_event_rate_of_even_losses_is_their_inverse_interval() {
     let mut equation = equation(Averaging::Thesis);
@@ -61,7 +61,6 @@ fn loss_event_rate_of_even_losses_is_their_inverse_interval() {
     assert_near(equation.on_congestion(fast, congestion(AT)).bps(), tcp_rate(AT, 0.02).bps(), 1e-6);
 }
 
-/// T-LE-13.
 #[test]
 fn open_interval_raises_the_rate_once_it_exceeds_the_mean() {
     let mut equation = after(Averaging::Thesis, [100.0; 30]);
@@ -76,7 +75,7 @@ fn open_interval_raises_the_rate_once_it_exceeds_the_mean() {
     assert_eq!(equation.on_tick(Operating { rate: raised, ..AT }), raised, "nothing new");
 }
 
-/// T-LE-14: RFC 5348, 5.4, with its sums over all stored intervals and without discounting.
+/// RFC 5348, 5.4: its sums run over all stored intervals; history discounting is not used.
 #[test]
 fn mean_with_rfc_5348_weights_matches_rfc_5348() {
     let weights = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
@@ -148,7 +147,7 @@ fn a_loss_event_never_raises_the_rate_before_the_next_tick() {
 }
 
 #[test]
-fn overlong_first_interval_is_forgotten() {
+fn overlong_guess_of_the_first_interval_is_corrected() {
     let mut equation = equation(Averaging::Thesis);
     let mut rate = Rate::from_mbps(100.0);
     for _ in 0..40 {
@@ -161,7 +160,7 @@ fn overlong_first_interval_is_forgotten() {
 }
 
 #[test]
-fn the_equation_samples_the_rtt_at_loss_events_only() {
+fn equation_uses_only_the_rtt_of_loss_events() {
     let mut equation = after(Averaging::Thesis, [100.0; 30]);
     depart(&mut equation, 110);
     let rate = equation.on_tick(AT);
@@ -170,7 +169,7 @@ fn the_equation_samples_the_rtt_at_loss_events_only() {
     assert_near(after_tick_at(&mut equation, rate, 20).bps(), rate.bps(), 0.001);
 }
 
-/// Returns the rate after a tick at another round-trip time, in milliseconds.
+/// Returns the rate after a tick at a round-trip time of `millis` milliseconds.
 fn after_tick_at(equation: &mut Equation, rate: Rate, millis: u64) -> Rate {
     equation.on_tick(Operating { rate, rtt: Span::from_millis(millis), ..AT })
 }
@@ -185,8 +184,8 @@ fn equation_matches_tcp_where_timeouts_are_rare() {
     assert!(tcp_rate(AT, 0.5).bps() < path.tcp_rate(0.5).bps());
 }
 
-/// Analysis A10: paper 000, figure 2.6, has 32 loss events in 167,762 packets of 560 bytes. This is the fair share of a megabit
-/// at a round-trip time of 0.392 s.
+/// Analysis A10: paper 000, figure 2.6, has 32 loss events in 167,762 packets of 560 bytes. At a round-trip time of 0.392 s the
+/// equation then yields the fair share of one megabit per second.
 #[test]
 fn loss_events_of_figure_2_6_give_the_fair_share() {
     let at =

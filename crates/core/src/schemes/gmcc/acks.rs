@@ -1,7 +1,7 @@
 //! Rate control of a layer by PGMCC's window: the representative acknowledges every packet. Paper 000, 4.1.2 names PGMCC's
 //! mechanism as a possible replacement of GMCC's own mechanism.
 //!
-//! The representative is chosen as with the other controls; PGMCC's acker election is not used.
+//! The layer's representative is chosen as under GMCC's other rate controls; PGMCC's acker election is not used.
 
 use super::config::Config;
 use crate::packet::{Echo, ReceiverId, ReportContent, Seq};
@@ -11,7 +11,7 @@ use crate::schemes::pgmcc::timeout::Timeout;
 use crate::schemes::pgmcc::window::{CongestionWindow, WindowGrowth};
 use crate::time::{Rate, Span, Time};
 
-/// The source's state.
+/// The source's state of a layer whose rate is controlled by acknowledgements.
 #[derive(Debug, Clone)]
 pub(super) struct Acknowledged {
     window: CongestionWindow,
@@ -50,7 +50,7 @@ impl Acknowledged {
         self.window.has_token()
     }
 
-    /// Returns the window per round-trip time.
+    /// Returns the rate of one window per round-trip time.
     pub(super) fn rate(&self, packet_size: u16, rtt: Span) -> Rate {
         Rate::of(u64::from(packet_size), rtt) * self.window.size()
     }
@@ -63,7 +63,7 @@ impl Acknowledged {
         self.timeout_at = if self.window.in_flight() > 0 { now + self.timeout.span() } else { Time::NEVER };
     }
 
-    /// Records a sent packet that names this representative.
+    /// Records a packet that was sent while `representative` was the representative.
     pub(super) fn on_departure(&mut self, representative: Option<ReceiverId>, now: Time) {
         self.window.depart(representative);
         if !self.window.has_token() {
@@ -74,14 +74,15 @@ impl Acknowledged {
         }
     }
 
-    /// Changes the representative. Packets without an acker will not be acknowledged.
+    /// Handles a change of the representative. Packets that were sent without a representative will not be acknowledged.
     pub(super) fn follow(&mut self, sample: Option<Span>, now: Time) {
         self.window.credit_unasked();
         self.timeout.restart(sample);
         self.restart_timer(now);
     }
 
-    /// Handles an acknowledgement. `followed` is set if its sender is the representative, whose round trips count.
+    /// Handles an acknowledgement. `sample` is set only for an acknowledgement of the representative, because the round-trip
+    /// times of other receivers do not count.
     pub(super) fn on_selective(
         &mut self,
         from: ReceiverId,
@@ -128,7 +129,7 @@ impl Acknowledged {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Arrived {
     newest: Seq,
-    /// Bit k: the packet k before the newest one has arrived.
+    /// Bit k is set if packet `newest - k` has arrived.
     bitmap: u32,
 }
 
@@ -145,7 +146,7 @@ impl Arrived {
         }
     }
 
-    /// Returns the acknowledgement of these packets, sent `hold` after the arrival of the newest one.
+    /// Returns the acknowledgement of these packets. `hold` is the time since the newest packet has arrived.
     pub(super) fn acknowledgement(&self, hold: Span) -> ReportContent {
         let behind = 32 - (!self.bitmap).leading_zeros();
         let echo = Echo { seq: self.newest, hold };

@@ -13,19 +13,19 @@ use crate::time::Span;
 pub(super) const MAX_SAMPLES: usize = 30;
 
 configuration! {
-    /// All settings of GMCC. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
+    /// All settings of GMCC. [`Config::published`] has the values of paper 000, [`Config::transport`] is for real networks.
     pub struct Config {
         /// Settings of packet sending that all schemes share.
         sending: Sending = Sending::published();
         /// Maximum number of layers.
         layers: u8 = 8 => whole["layers", 1, LayerStates::LAYERS as u64, "maximum number of layers"];
-        /// The control of the rate within a layer.
+        /// Rate control within a layer.
         control: LayerScheme = LayerScheme::Aimd
             => choice["control", { "aimd" => Aimd, "ormcc" => Ormcc, "tfmcc" => Tfmcc, "pgmcc" => Pgmcc },
                 "rate control within a layer"];
-        /// The policy, where `control` is [`LayerScheme::Aimd`] or [`LayerScheme::Ormcc`].
+        /// The rate policy, used if `control` is [`LayerScheme::Aimd`] or [`LayerScheme::Ormcc`].
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
-        /// Ratio of the rate after a cut to the throughput at congestion with [`LayerScheme::Ormcc`], "beta" of paper 000, 3.1.5.
+        /// With [`LayerScheme::Ormcc`]: ratio of the rate after a cut to the throughput at congestion, "beta" (paper 000, 3.1.5).
         beta: f64 = 0.75
             => number["beta", NumberRange::of(0.5, 1.0),
                 "with control=ormcc, fraction of the throughput at congestion that remains after a cut"];
@@ -33,22 +33,22 @@ configuration! {
         samples: u8 = 30 => whole["n", 2, MAX_SAMPLES as u64, "number of samples in each statistic"];
         /// Number of consecutive comparisons required for a join, "J" (paper 000, 4.1.4.1).
         comparisons: u8 = 30 => whole["j", 1, 200, "consecutive comparisons required for a join"];
-        /// The sample of the attenuation factor.
+        /// Definition of a sample of the attenuation factor.
         taf: TafSample = TafSample::Smoothed
             => choice["taf", { "smoothed" => Smoothed, "product" => Product },
                 "definition of a sample of the throughput attenuation factor"];
-        /// The mean of the intervals between congestion epochs.
+        /// Kind of mean over the intervals between congestion epochs.
         cor: CorMean = CorMean::Mean
             => choice["cor", { "mean" => Mean, "harmonic" => Harmonic },
                 "averaging of the intervals between losses"];
-        /// The measurement of the output rate in an attenuation factor.
+        /// Method of measuring the output rate in an attenuation factor.
         output: Output = Output::Pair
             => choice["output", { "pair" => Pair, "window" => Window },
                 "measurement of the received rate before a loss"];
-        /// Duration over which arrivals are counted: for [`Output::Window`], and for the rate in reports.
+        /// Duration over which arrivals are counted, both for [`Output::Window`] and for the rate in reports.
         window: Span = Span::from_secs(1)
             => seconds["window", NumberRange::POSITIVE, "interval over which arrivals are counted"];
-        /// The samples assumed for a silent receiver when the representative loses.
+        /// Samples that are assumed for a receiver without losses when the representative loses packets.
         assumed: Assumed = Assumed::Once
             => choice["assumed", { "once" => Once, "each" => Each },
                 "samples assumed for a receiver without losses when the representative loses packets"];
@@ -60,20 +60,21 @@ configuration! {
         // Paper gap: 4.1.5 leaves at the first positive check. With few samples a check errs more often, so `Config::transport`
         // requires several.
         checks: u8 = 1 => whole["checks", 1, 200, "consecutive checks required for a leave"];
-        /// Duration for which a layer is not joined again after a leave. It doubles after each early leave.
+        /// Duration for which a receiver does not rejoin a layer that it has left. The duration doubles each time that the
+        /// receiver leaves the layer soon after a join.
         // Paper gap: 4.1.5 lets a receiver rejoin a layer immediately after leaving it. On a local network that causes about one
         // join per second. `Config::transport` waits.
         rejoin: Span = Span::ZERO
             => seconds["rejoin", NumberRange::of(0.0, 3600.0),
                 "minimum time between leaving a layer and joining it again"];
-        /// Probability that a rate control period is one of shifted bandwidth, "rho" (paper 000, 4.1.4.3).
+        /// Probability that bandwidth is shifted during a rate control period, "rho" (paper 000, 4.1.4.3).
         shift_probability: f64 = 0.1
             => number["rho", NumberRange::PART,
                 "probability of shifted bandwidth in the interval between two cuts"];
-        /// Part of the layer's rate that is shifted to it, "delta".
+        /// Bandwidth that is shifted to a layer, as a fraction of this layer's rate, "delta".
         shift: f64 = 0.1 => number["delta", NumberRange::PART, "shifted fraction of a layer's rate"];
-        /// Minimum interval between heartbeats, which are otherwise sent once per round-trip time. Silence is counted in the same
-        /// unit.
+        /// Minimum interval between the heartbeats of a representative; a longer round-trip time is used instead. The source
+        /// measures the silence of a representative in these intervals.
         // Paper gap: 4.1.3 sends a heartbeat each round-trip time, a thousand per second on a local network. After eight missed
         // heartbeats the layer loses its representative, which a short stall of a host can cause. `Config::transport` sends at
         // most one per 25 ms.
@@ -89,7 +90,7 @@ configuration! {
         delay_law: TruncatedExponential = TruncatedExponential::default();
     }
 
-    /// The thesis: linear start, packets of 1000 bytes, halving, N and J 30.
+    /// The values of paper 000: linear start, packets of 1000 bytes, rates halved at a loss, N = J = 30.
     pub fn published;
 
     impl Configure for Config {
@@ -115,32 +116,32 @@ configuration! {
     }
 }
 
-/// The control of the rate of a layer (paper 000, 4.1.2: other mechanisms "can be used in place of the current one").
+/// Rate control within a layer (paper 000, 4.1.2: other mechanisms "can be used in place of the current one").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerScheme {
-    /// Adds one packet per round-trip time and halves at a loss.
+    /// Increases the rate by one packet per round-trip time in each round trip, and halves the rate at a loss.
     Aimd,
-    /// ORMCC's control: cuts to a part of the throughput at congestion.
+    /// ORMCC's control: at congestion, cuts the rate to a fraction of the throughput.
     Ormcc,
     /// TCP's throughput equation.
     Tfmcc,
-    /// PGMCC's window, run by acknowledgements of the layer's representative.
+    /// PGMCC's window. Acknowledgements from the layer's representative control the window.
     Pgmcc,
 }
 
-/// The sample of the throughput attenuation factor.
+/// Definition of a sample of the throughput attenuation factor.
 // Paper gap: 4.1.1.2 first defines a sample as the product of two samples. It then averages both factors before it multiplies
 // them: "we collect a certain number of samples, average the samples and use the mean value for TAF calculation". The second
 // definition is the default here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TafSample {
-    /// Mean of the latest N individual factors times mean of the latest N rates of occurrence.
+    /// The mean of the latest N individual factors, multiplied by the mean of the latest N rates of occurrence.
     Smoothed,
     /// Product of the two factors of one epoch.
     Product,
 }
 
-/// The mean of the rate of congestion occurrence.
+/// Kind of mean for the rate of congestion occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CorMean {
     /// Mean of the reciprocals of intervals, as in the paper.
@@ -151,7 +152,7 @@ pub enum CorMean {
     Harmonic,
 }
 
-/// The measurement of the output rate. An individual throughput attenuation factor compares it with the input rate.
+/// Method of measuring the output rate, which an individual throughput attenuation factor compares with the input rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
     /// The interval between the two packets before the loss, as in the paper.
@@ -162,7 +163,7 @@ pub enum Output {
     Window,
 }
 
-/// The samples assumed for a receiver that lost nothing while its representative did (paper 000, 4.1.4.2).
+/// Samples that are assumed for a receiver without losses when its representative loses packets (paper 000, 4.1.4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Assumed {
     /// One assumed sample replaces the oldest sample, regardless of earlier assumed samples, as in the paper.
@@ -180,7 +181,8 @@ pub enum Assumed {
 pub enum Joins {
     /// A comparison of losses, as in the paper.
     Compared,
-    /// Also a start-up, or losses of the representative alone, that show room.
+    /// The comparison, and two further kinds of evidence for available bandwidth: a start-up without losses, and losses of the
+    /// representative alone.
     Early,
 }
 
@@ -196,10 +198,10 @@ pub enum LeaveNotice {
 }
 
 impl Config {
-    /// Returns the settings for a real network: doubling start, all guards, measurements that tolerate timing errors of hosts,
-    /// and fewer samples so that layers are found within a transfer. On local networks of 1 to 100 Mbit/s the first join occurs
-    /// after 1 to 10 s. With the paper's 30 and 30 it occurs after 3 to 40 s, or not within a minute. With 6 and 3 it occurs
-    /// little sooner, and there are more joins.
+    /// Returns the settings for a real network: a doubling start, all guards, measurements that tolerate timing errors of hosts,
+    /// and few enough samples to join layers within a transfer. On local networks of 1 to 100 Mbit/s, the first join occurs after
+    /// 1 to 10 s. With the paper's 30 samples and 30 comparisons, the first join occurs after 3 to 40 s, or not within a minute.
+    /// With 6 samples and 3 comparisons, the first join occurs slightly sooner, but joins are more frequent.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
@@ -219,7 +221,7 @@ impl Config {
         }
     }
 
-    /// The policy that moves the rate of a layer. It has no effect with [`LayerScheme::Pgmcc`].
+    /// Returns the policy that controls the rate of a layer. The policy has no effect with [`LayerScheme::Pgmcc`].
     pub(super) fn policy_choice(&self) -> PolicyChoice {
         match self.control {
             LayerScheme::Tfmcc => match self.policy {

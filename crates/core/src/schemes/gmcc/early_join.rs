@@ -3,10 +3,11 @@
 //! Paper 000 compares losses, so in every layer a receiver waits until the representative has had `N` losses. A fast layer loses
 //! only one packet in seconds or minutes. Three facts are available much sooner:
 //!
-//! - A starting layer doubles its rate until a receiver cannot follow. If a receiver got the fastest round without a loss,
-//!   its path can carry that rate, and the layer continues at a lower rate.
-//! - The representative has lost packets repeatedly, and this receiver lost none meanwhile.
-//! - Packets state the rate of the layer above, so a receiver need not try a layer that cannot fit.
+//! - A starting layer doubles its rate until a receiver loses packets. If a receiver gets all packets of the fastest round, the
+//!   receiver's path can carry the rate of that round. The layer continues at a lower rate.
+//! - If the representative has lost packets repeatedly and this receiver has lost none in that time, this receiver's path can
+//!   carry more.
+//! - Packets state the rate of the layer above, so a receiver need not try a layer that exceeds its available bandwidth.
 
 use crate::packet::{Data, Flags};
 use crate::time::{Span, Time};
@@ -16,10 +17,10 @@ use crate::time::{Span, Time};
 pub(super) struct JoinEvidence {
     /// Rate of the fastest start-up round that arrived without loss, in bit/s.
     peak: f32,
-    /// End of the layer's start-up, or the time of the join if that was later.
+    /// End of the layer's start-up, or the time of this receiver's join if the join was later.
     settled_at: Time,
     starting: bool,
-    /// Whether a packet was lost since then.
+    /// Whether a packet was lost since the layer was joined.
     spoiled: bool,
 }
 
@@ -29,23 +30,24 @@ pub(super) struct ObservedLayer {
     /// The rate stated by the newest packet, in bit/s.
     pub(super) rate: Option<f32>,
     pub(super) rtt: Span,
-    /// Number of updates of the representative since this receiver's latest loss.
+    /// Number of updates of the representative's statistics since the latest loss at this receiver.
     pub(super) quiet: u8,
     /// The size of the newest packet, in bits.
     pub(super) packet_bits: u32,
 }
 
-/// Ratio of a layer's fastest round to its present rate above which other receivers, not this one, are assumed to limit the
-/// layer.
+/// Ratio of the rate of a layer's fastest round to the layer's present rate. Above this ratio, other receivers are assumed to
+/// limit the layer, not this receiver.
 const HEADROOM: f32 = 1.25;
-/// Without an observed start-up: the required number of updates of the representative without a loss at this receiver.
+/// If the receiver did not observe the layer's start-up: required number of updates of the representative's statistics without a
+/// loss at the receiver.
 const QUIET: u8 = 3;
-/// Required round-trip times without a loss after the start-up. Queues that the start-up has filled overflow in this time, if at
-/// all.
+/// Required number of round-trip times without a loss after the start-up. Queues that the start-up has filled overflow within
+/// this time.
 const DRAIN: u64 = 2;
-/// Required round-trip times without a loss in a layer that was already running at the join.
+/// Required number of round-trip times without a loss in a layer that was already running at the join.
 const TRIAL: u64 = 4;
-/// Minimum assumed round-trip time. With shorter times, the counts above prove nothing.
+/// Minimum assumed round-trip time. With a shorter one, the required times without a loss would be too short as evidence.
 const SHORTEST: Span = Span::from_millis(25);
 
 impl JoinEvidence {
@@ -53,7 +55,8 @@ impl JoinEvidence {
         JoinEvidence { peak: 0.0, settled_at: now, starting: false, spoiled: false }
     }
 
-    /// Records a received packet of the layer. `whole_round` is the rate of the round that it ended, if that round had no losses.
+    /// Records a received packet of the layer. If this packet ended a round without losses, `whole_round` is the rate of that
+    /// round.
     pub(super) fn note(&mut self, data: &Data, whole_round: Option<f32>, now: Time) {
         if data.flags.has(Flags::STARTING) {
             self.starting = true;
@@ -63,14 +66,14 @@ impl JoinEvidence {
         }
     }
 
-    /// Records a loss. It may be due to chance or to a new competing flow.
+    /// Records a loss, which may be due to chance or to a new competing flow.
     pub(super) fn on_loss(&mut self) {
         self.spoiled = true;
     }
 
-    /// Returns whether a receiver should join the next layer, which is sent at `above` bit/s. This layer is its highest one, in
-    /// the given state. The receiver takes all joined layers at `total` bit/s, and its latest loss in any of them was at
-    /// `lost_at`.
+    /// Returns whether a receiver should join the next layer, which is sent at `above` bit/s. `layer` is the state of the
+    /// receiver's highest joined layer, to which this evidence belongs. `total` is the rate of all joined layers in bit/s.
+    /// `lost_at` is the time of the latest loss in any joined layer.
     pub(super) fn has_room(
         &self,
         layer: ObservedLayer,
@@ -85,7 +88,7 @@ impl JoinEvidence {
         let shown = self.peak >= HEADROOM * rate && clean >= rtt * DRAIN;
         let shown = shown && (!self.spoiled || layer.quiet >= 1 || clean >= rtt * TRIAL);
         let quiet = layer.quiet >= QUIET && clean >= rtt * TRIAL;
-        // The growth of a TCP flow in this time.
+        // The amount by which the rate of a TCP flow would grow in the time without losses.
         let rounds = clean.as_secs_f64() / rtt.as_secs_f64();
         let grown = rounds * f64::from(layer.packet_bits) / rtt.as_secs_f64();
         (shown || quiet) && above <= total + grown

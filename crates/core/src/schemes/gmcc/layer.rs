@@ -1,4 +1,5 @@
-//! State of one layer at the source: its representative, its rate, and whether it is on (paper 000, 4.1.2 and 4.1.3).
+//! State of one layer at the source: its representative, its rate, and whether the layer is switched on (paper 000, 4.1.2 and
+//! 4.1.3).
 
 use super::acks::{Acknowledged, Halved};
 use super::conditions::Estimate;
@@ -11,19 +12,20 @@ use crate::rate::{
 };
 use crate::time::{Rate, Span, Time};
 
-/// The state of one layer. It does not depend on the number of receivers.
+/// The state of one layer. Its size does not depend on the number of receivers.
 #[derive(Debug, Clone)]
 pub(super) struct LayerControl {
     mode: Mode,
     pub(super) controller: SendController,
     policy: AnyPolicy,
-    /// PGMCC's window, which replaces the policy with [`LayerScheme::Pgmcc`].
+    /// PGMCC's window. With [`LayerScheme::Pgmcc`] it replaces the policy.
     acks: Option<Box<Acknowledged>>,
     keep: f64,
     on_throughput: bool,
-    /// Determines whether a cut applies to all layers that the reporting receiver has joined.
+    /// Determines whether a cut is calculated from the rate of this layer, or of all layers that the reporting receiver has
+    /// joined.
     joins: Joins,
-    /// "N".
+    /// Number of samples in each statistic, "N".
     wanted: u8,
     min_beat: Span,
     /// The present or last representative.
@@ -35,7 +37,7 @@ pub(super) struct LayerControl {
     pub(super) gate: CutGate,
     tick_at: Time,
     last_loss: Option<(ReceiverId, Seq)>,
-    /// The part of the controller's rate that is shifted to or from the layer, in bit/s.
+    /// The part of the controller's rate that was shifted to the layer, in bit/s; negative if it was shifted away.
     shift: f64,
     pub(super) tally: Tally,
 }
@@ -45,11 +47,11 @@ pub(super) struct LayerControl {
 pub(super) enum Mode {
     /// Nothing is sent.
     Off,
-    /// The rate follows the representative; the base layer may have none yet.
+    /// The rate follows the representative. Only the base layer may have no representative yet.
     On,
-    /// The representative is silent: all receivers are requested to report.
+    /// The representative is silent, so all receivers are requested to report.
     Seek { since: Time },
-    /// No receiver answered: a packet per round-trip time.
+    /// No receiver answered the request, so one packet is sent per round-trip time.
     Low { since: Time },
 }
 
@@ -57,7 +59,7 @@ pub(super) enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Representative {
     pub(super) id: ReceiverId,
-    /// "Theta" and "Theta^sigma" over "n" samples.
+    /// Mean "Theta" and standard deviation "Theta^sigma" of "n" samples.
     pub(super) mean: f64,
     pub(super) deviation: f64,
     pub(super) samples: u16,
@@ -79,15 +81,15 @@ pub(super) enum Kind {
     Heartbeat,
 }
 
-/// Number of missed heartbeats before all receivers are requested to report, before the rate is lowered, and before the layer is
-/// switched off.
+/// Numbers of missed heartbeats before each step: `SILENT` before all receivers are requested to report, `SEEKING` more before
+/// the rate is lowered, and `LOW` more before the layer is switched off.
 const SILENT: u64 = 8;
 const SEEKING: u64 = 4;
 const LOW: u64 = 20;
 const RTT_GAIN: f64 = 0.125;
-/// Number of samples that suffices to replace a representative where layers are joined early.
+/// With early joins: number of samples that a receiver needs to replace the representative.
 pub(super) const SOON: u16 = 3;
-/// Ratio of the rate after the paper's cut to the rate before.
+/// Ratio of the rate after a cut to the rate before it, as in the paper.
 const HALF: f64 = 0.5;
 
 impl Representative {
@@ -181,7 +183,7 @@ impl LayerControl {
         self.tick_at = now + self.control_rtt();
     }
 
-    /// Switches the layer on at the request of a receiver, which becomes its representative (paper 000, 4.1.3).
+    /// Switches the layer on at the request of a receiver. The receiver becomes the layer's representative (paper 000, 4.1.3).
     pub(super) fn switch_on(&mut self, config: &Config, from: ReceiverId, rtt: Span, now: Time) {
         self.mode = Mode::On;
         self.policy = config.policy_choice().policy_after(config.sending.start);
@@ -196,7 +198,7 @@ impl LayerControl {
         self.follow(nothing, None, now);
     }
 
-    /// Switches the layer off: it has no receivers.
+    /// Switches the layer off, because it has no receivers.
     fn switch_off(&mut self) {
         self.mode = Mode::Off;
         self.representative = None;
@@ -204,7 +206,7 @@ impl LayerControl {
         self.shift = 0.0;
     }
 
-    /// Returns the representative, while it is valid.
+    /// Returns the representative if the layer currently follows it.
     pub(super) fn followed(&self) -> Option<&Representative> {
         self.representative.as_ref().filter(|_| self.mode == Mode::On)
     }
@@ -219,7 +221,7 @@ impl LayerControl {
         }
     }
 
-    /// Returns the mark of packets of the layer.
+    /// Returns the mark that packets of the layer carry.
     // Paper gap: 4.1.2 broadcasts the statistics of representatives. Here each packet carries the statistics of its own layer.
     // For all layers, packets state only whether they are on and have a representative, and the rate of the next higher layer.
     // Receivers that have not joined a layer need nothing else.
@@ -239,8 +241,8 @@ impl LayerControl {
         }
     }
 
-    /// Returns the "SRTT" of the layer: the representative's; before there is a sample, the largest of the group, or the assumed
-    /// one.
+    /// Returns the layer's "SRTT": the representative's smoothed round-trip time. Before its first sample, returns the largest
+    /// round-trip time of the group. If that is unknown too, returns the assumed round-trip time.
     pub(super) fn control_rtt(&self) -> Span {
         self.controller.rtt_or_max(self.rtt.mean().map(Span::from_secs_f64))
     }
@@ -250,7 +252,7 @@ impl LayerControl {
         self.control_rtt().max(self.min_beat)
     }
 
-    /// Returns the rate of the layer's control, without the shifted part.
+    /// Returns the rate that the layer's policy has set, without the shifted part.
     pub(super) fn lambda(&self) -> Rate {
         Rate::from_bps((self.controller.rate().bps() - self.shift).max(1.0))
     }
@@ -259,7 +261,7 @@ impl LayerControl {
         self.controller.set_rate(Rate::from_bps(lambda.bps() + self.shift), now);
     }
 
-    /// Sets the rate that is shifted to the layer, in bit/s. It is negative for the layer that gives bandwidth.
+    /// Sets the rate that is shifted to the layer, in bit/s. The rate is negative for the layer that loses bandwidth.
     pub(super) fn set_shift(&mut self, shift: f64, now: Time) {
         if shift != self.shift {
             let lambda = self.lambda().bps();
@@ -278,7 +280,7 @@ impl LayerControl {
         }
     }
 
-    /// Sets the rate from the window, if the layer has one.
+    /// Sets the rate from the window, if the layer is controlled by a window.
     fn follow_window(&mut self, now: Time) {
         if let Some(acks) = &self.acks {
             let rate = acks.rate(self.controller.config().packet_size, self.control_rtt());
@@ -328,7 +330,7 @@ impl LayerControl {
         self.tick_at = now + self.control_rtt();
     }
 
-    /// Performs the update of each round-trip time (paper 000, 4.1.2).
+    /// Performs the update that is due once per round-trip time (paper 000, 4.1.2).
     fn tick(&mut self, now: Time) {
         let rtt = self.control_rtt();
         let next = self.tick_at + rtt;
@@ -344,7 +346,7 @@ impl LayerControl {
         }
     }
 
-    /// Returns the time at which continued silence causes the next step.
+    /// Returns the time at which continued silence of the representative causes the next step.
     fn step_at(&self, layer: Layer) -> Time {
         if self.controller.is_idle() {
             return Time::NEVER;
@@ -378,12 +380,12 @@ impl LayerControl {
         }
     }
 
-    /// Makes headers state that every receiver may report.
+    /// Sets the headers so that every receiver may report.
     fn seek(&mut self, now: Time) {
         self.mode = Mode::Seek { since: now };
     }
 
-    /// Handles the departure of a receiver: it cannot remain the representative.
+    /// Handles the departure of a receiver. If it was the representative, all receivers are requested to report.
     pub(super) fn forget(&mut self, receiver: ReceiverId, now: Time) {
         if self.followed().is_some_and(|followed| followed.id == receiver) {
             self.representative = None;
@@ -500,7 +502,7 @@ impl LayerControl {
         }
     }
 
-    /// The value zero is only sent before the first representative.
+    /// Counts an update of the statistics. The number zero is sent only before the first representative, so the count skips zero.
     fn count_update(&mut self) {
         self.updates = self.updates.checked_add(1).unwrap_or(1);
     }
@@ -537,7 +539,7 @@ impl LayerControl {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
         if let Mode::Low { .. } = self.mode {
-            // The receivers have lost nothing recently. The state is that before the first representative.
+            // The receivers have lost no packets recently, so the layer returns to its state before the first representative.
             (self.mode, self.representative) = (Mode::On, None);
         }
         self.controller.on_alive(from, sample, now);

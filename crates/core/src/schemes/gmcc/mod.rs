@@ -1,9 +1,10 @@
-//! GMCC: generalized multicast congestion control, several rates in layers that adapt themselves (paper 000, chapter 4).
+//! GMCC, generalized multicast congestion control: a session is sent in several layers, and each layer adapts its rate (paper
+//! 000, chapter 4).
 //!
-//! The stream is split into layers, each sent to its own group. A receiver is subscribed to the lowest layers, from the base
-//! layer up to its highest one. In each layer the source follows the most congested receiver, its *representative*, and all other
-//! receivers send nothing. Layers have no fixed rates: the representative limits the rate of its layer. Receivers compare their
-//! own congestion with that of the representative, which the source announces:
+//! The stream is split into layers, each sent to its own group. A receiver subscribes to the base layer and to all layers up to
+//! its highest layer. In each layer the source follows the most congested receiver, the layer's *representative*, and all other
+//! receivers send nothing. Layers have no fixed rates: the representative limits the rate of its layer. The source announces the
+//! representative's congestion, and each receiver compares its own congestion with the announced congestion:
 //!
 //! ```text
 //!               far less congested than the representative of my highest layer, J times in a row

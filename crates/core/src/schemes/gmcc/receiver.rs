@@ -1,4 +1,5 @@
-//! GMCC's receiver: measures its congestion in each layer, and joins and leaves layers by comparing it with the representative's.
+//! GMCC's receiver: measures its congestion in each layer, compares it with the representative's congestion, and joins and leaves
+//! layers accordingly.
 
 use super::config::{Assumed, Config, Joins, LeaveNotice};
 use super::settings::Settings;
@@ -20,7 +21,7 @@ pub struct Receiver {
     last_arrival: Time,
     /// Time of the latest loss in any layer.
     lost_at: Time,
-    /// Time of the next check for room for another layer.
+    /// Time of the next check whether another layer can be joined.
     look_at: Time,
     /// Rate of the layer above the highest joined one, in bit/s.
     above: f32,
@@ -29,9 +30,9 @@ pub struct Receiver {
     /// The joined layers, the base layer first.
     joined: Vec<SubscribedLayer>,
     knocking: Option<PendingJoin>,
-    /// By layers: the time from which it may be joined again, and the number of short visits.
+    /// For each layer: the time from which it may be joined again, and the number of short stays in it.
     barred: Box<[JoinBackoff]>,
-    /// Number of consecutive checks that favoured a leave.
+    /// Number of consecutive checks with a result in favour of a leave.
     leaning: u8,
     settings: Settings,
     counts: Counts,
@@ -40,25 +41,25 @@ pub struct Receiver {
 /// Counters of subscription changes, reports and suppressed reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Joins because this receiver's own losses were less severe than the representative's (paper 000, 4.1.4.1).
+    /// Number of joins because this receiver's own losses were less severe than the representative's losses (paper 000, 4.1.4.1).
     pub joins_at_own: u32,
-    /// Joins because of losses that only the representative had (paper 000, 4.1.4.2).
+    /// Number of joins because of losses that only the representative had (paper 000, 4.1.4.2).
     pub joins_at_others: u32,
-    /// Joins because shifted bandwidth caused no harm (paper 000, 4.1.4.3).
+    /// Number of joins because shifted bandwidth caused no harm (paper 000, 4.1.4.3).
     pub joins_at_shifts: u32,
-    /// Joins because a start-up, or losses of the representative alone, showed room.
+    /// Number of joins because a start-up without losses, or losses of the representative alone, indicated available bandwidth.
     pub joins_at_room: u32,
-    /// Decisions to join that were cancelled (paper 000, 4.1.4.4).
+    /// Number of cancelled decisions to join (paper 000, 4.1.4.4).
     pub vetoes: u32,
-    /// Layers left.
+    /// Number of times that a layer was left.
     pub leaves: u32,
-    /// Reports of losses sent.
+    /// Number of sent reports of losses.
     pub losses: u32,
-    /// Heartbeats sent.
+    /// Number of sent heartbeats.
     pub heartbeats: u32,
-    /// Requests for layers sent.
+    /// Number of sent requests for layers.
     pub requests: u32,
-    /// Losses that were not reported.
+    /// Number of losses that were not reported.
     pub suppressed: u32,
 }
 
@@ -90,18 +91,18 @@ enum Situation {
 
 const _: () = assert!(size_of::<Receiver>() <= 400);
 
-/// Number of samples that suffices to replace a representative where layers are joined early.
+/// With early joins: number of samples that a receiver needs to replace the representative.
 const SOON: u8 = super::layer::SOON as u8;
-/// Minimum share of a layer in the total rate; below it, the layer is left.
+/// A layer is left if its share of the total rate is below this fraction.
 const LITTLE: f64 = 0.1;
 /// Duration of the source's silence after which nothing is sent to the source.
 const STALE_AFTER: Span = Span::from_secs(10);
-/// Number of requests for a layer, and their minimum total duration.
+/// Number of requests for a layer that is off, and the minimum duration before the receiver gives up the layer.
 const TRIES: u8 = 20;
 const PATIENCE: Span = Span::from_secs(2);
 /// Maximum number of doublings of the minimum time for which a layer is barred.
 const MAX: u8 = 6;
-/// Round-trip times without a join after a requested layer sent no packets.
+/// Number of round-trip times without a join after a requested layer sent no packets.
 const HOLD_OFF: u64 = 64;
 
 impl Receiver {
@@ -179,8 +180,8 @@ impl Receiver {
         }
     }
 
-    /// Returns the delay of a report of a receiver that is not the representative. A more congested receiver reports sooner
-    /// (paper 000, 4.1.3).
+    /// Returns the delay of a report if this receiver is not the representative. A more congested receiver reports sooner (paper
+    /// 000, 4.1.3).
     // Paper gap: 4.1.3 only states "the larger the TAF, the sooner". Here ORMCC's distribution over two round-trip times is used,
     // shortened by the share of the last representative's factor in the sum of both factors.
     fn delay(&self, joined: &SubscribedLayer, cx: &mut Cx<'_>) -> Span {
@@ -210,7 +211,7 @@ impl Receiver {
         }
         let (mean, deviation, samples) = match settings.joins {
             Joins::Compared => (joined.taf.moments().0, joined.taf.moments().1, joined.taf.len()),
-            // In layers below its highest one a receiver only reports its presence.
+            // In layers below the highest one, a receiver only reports that it is present.
             Joins::Early if index < highest => (0.0, 0.0, 0),
             Joins::Early => {
                 let (mean, deviation) = joined.taf.moments_now(cx.now);
@@ -250,8 +251,8 @@ impl Receiver {
         }
     }
 
-    /// Handles a congestion epoch with early joins. A packet may be lost on any layer, but the highest layer makes the rate too
-    /// high. Losses within a round-trip time are one epoch.
+    /// Handles a congestion epoch if early joins are enabled. A loss on any layer counts as a loss on the highest layer, because
+    /// the total rate is too high only with that layer. Losses within a round-trip time are one epoch.
     fn on_early_congestion(&mut self, index: usize, seq: Seq, cause: Cause, cx: &mut Cx<'_>) {
         let top = self.top();
         let again = cx.now.since(self.lost_at) < self.joined[top].rtt();
@@ -296,7 +297,8 @@ impl Receiver {
         }
     }
 
-    /// Counts a comparison; returns whether it completes the required number (paper 000, 4.1.4.1).
+    /// Compares the statistics after a loss of this receiver. Returns whether the required number of consecutive comparisons are
+    /// in favour of a join (paper 000, 4.1.4.1).
     fn is_ahead_at_own_loss(&mut self, index: usize) -> bool {
         let rules = self.settings.rules;
         let settled = self.standing(index) == LayerState::Settled;
@@ -310,7 +312,8 @@ impl Receiver {
         joined.at_own >= rules.comparisons
     }
 
-    /// Compares at a loss of the highest layer's representative, with an assumed loss at this receiver (paper 000, 4.1.4.2).
+    /// Compares this receiver's statistics with those of the highest layer's representative, after a loss of the representative.
+    /// The comparison assumes that this receiver has also lost a packet (paper 000, 4.1.4.2).
     // Paper gap: 4.1.4.2 does not state the number of samples for a comparison, and a receiver with few losses has few samples.
     // Here the representative must have N samples, and the receiver may have any number.
     fn is_ahead_at_others_loss(&mut self, index: usize, now: Time) -> bool {
@@ -333,8 +336,8 @@ impl Receiver {
         joined.at_others >= rules.comparisons
     }
 
-    /// Returns whether bandwidth shifted to the highest layer causes no harm. The next layer then shares the bottleneck (paper
-    /// 000, 4.1.4.3).
+    /// Returns whether bandwidth shifted to the highest layer causes no harm. If so, the next higher layer shares the bottleneck
+    /// of the highest layer (paper 000, 4.1.4.3).
     fn is_unhurt_by_shifts(&self, index: usize) -> bool {
         let taf = &self.joined[index].taf;
         let above =
@@ -343,7 +346,7 @@ impl Receiver {
         above && enough && taf.shifted.estimate().is_like(taf.steady.estimate())
     }
 
-    /// Joins the next layer if the highest layer has shown room for it.
+    /// Joins the next layer if the evidence of the highest layer shows enough available bandwidth.
     #[inline(never)]
     fn look_for_room(&mut self, cx: &mut Cx<'_>) {
         let joined = &self.joined[self.top()];
@@ -369,8 +372,8 @@ impl Receiver {
         unsettled || self.joined.iter().any(|joined| self.limits(joined, now))
     }
 
-    /// Returns whether this receiver is a layer's representative or may become it. A receiver that joins early has few samples,
-    /// which may all be from its start-up. Therefore its time without losses counts.
+    /// Returns whether this receiver is a layer's representative or may become its representative. A receiver that joins early
+    /// has few samples, possibly all from the layer's start-up. Therefore the time since its latest loss is taken into account.
     fn limits(&self, joined: &SubscribedLayer, now: Time) -> bool {
         let taf = &joined.taf;
         let own = || if self.is_early() { taf.estimate_now(now) } else { taf.estimate() };
@@ -390,7 +393,8 @@ impl Receiver {
         self.settings.joins == Joins::Early
     }
 
-    /// Returns whether this receiver limits more than one layer, after a sufficient wait (paper 000, 4.1.5).
+    /// Returns whether this receiver limits more than one layer. Returns false until each layer has enough samples since the
+    /// latest join or leave (paper 000, 4.1.5).
     fn limits_too_much(&self, now: Time) -> bool {
         let settled = self.joined.iter().all(|joined| joined.gate >= self.settings.rules.samples);
         settled && self.joined.iter().filter(|joined| self.limits(joined, now)).count() > 1
@@ -421,7 +425,8 @@ impl Receiver {
         self.knock_at(Layer(next as u8), cx);
     }
 
-    /// Bars the highest layer for some time after an overload. Shorter visits cause longer bars.
+    /// Bars the receiver from rejoining the highest layer for some time after an overload. The time doubles with each consecutive
+    /// short stay.
     fn bar(&mut self, now: Time) {
         let top = self.top();
         let barred = &mut self.barred[top];
@@ -448,13 +453,13 @@ impl Receiver {
         cx.effects.push(Effect::Subscribe(Layer(top as u8 - 1)));
     }
 
-    /// Starts to request a layer that sends no packets.
+    /// Starts requesting a layer that sends no packets.
     fn knock_at(&mut self, layer: Layer, cx: &mut Cx<'_>) {
         self.knocking = Some(PendingJoin { layer, since: cx.now, tries: 0, next_at: cx.now });
         self.knock(cx);
     }
 
-    /// Requests the layer if it is off; gives up after a while (paper 000, 4.1.3).
+    /// Requests the layer if the layer is off; leaves the layer after too many requests (paper 000, 4.1.3).
     // Paper gap: 4.1.3 lets the first receiver of a layer send reports until the layer is on, without a limit. Here it sends
     // twenty reports, one per round-trip time, for at least two seconds. Then it leaves the layer, and joins no other layer for
     // 64 round-trip times.
@@ -476,7 +481,7 @@ impl Receiver {
         self.knocking = Some(knocking);
     }
 
-    /// Requests a joined layer again if it is off.
+    /// Starts requesting a joined layer that was switched off.
     fn watch_standings(&mut self, cx: &mut Cx<'_>) {
         if self.knocking.is_some() {
             return;
@@ -598,7 +603,7 @@ impl crate::node::Receiver for Receiver {
             Some(cause) => self.on_congestion(index, data.seq, cause, cx),
             None => {}
         }
-        // A decision may have changed the set of layers.
+        // A decision may have changed the set of joined layers.
         if let Some(joined) = self.joined.get_mut(index) {
             joined.note(data, arrival, cx.now);
             self.acknowledge(index, cx);
@@ -654,7 +659,7 @@ impl crate::node::Receiver for Receiver {
 }
 
 impl Receiver {
-    /// Returns whether there was an epoch within the latest round-trip time. Marks in this time belong to that epoch.
+    /// Returns whether there was an epoch within the latest round-trip time. Congestion marks in this time belong to that epoch.
     fn has_just_lost(&self, index: usize, now: Time) -> bool {
         let joined = &self.joined[index];
         now.since(joined.taf.latest()) < joined.newest.map_or(DEFAULT_RTT, |received| received.rtt)

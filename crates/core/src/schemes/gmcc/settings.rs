@@ -1,4 +1,4 @@
-//! Receiver settings that are used for packets.
+//! The part of a receiver's settings that is used for each packet.
 
 use super::config::{Assumed, Config, Joins, LayerScheme, LeaveNotice, Output};
 use super::taf::Rules;
@@ -6,7 +6,7 @@ use crate::packet::LayerStates;
 use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
-/// The part of the configuration that is used for packets.
+/// The part of the configuration that a receiver uses for each packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
     pub(super) rules: Rules,

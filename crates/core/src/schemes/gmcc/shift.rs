@@ -1,8 +1,8 @@
 //! Probabilistic inter-layer bandwidth shifting, "PIBS" (paper 000, 4.1.4.3).
 //!
-//! Occasionally, for the time between two cuts of a layer, the layer sends a tenth faster and the next higher layer sends less by
-//! the same amount. If this causes no harm to a receiver of only the lower layer, the receiver shares its bottleneck with both
-//! layers. It may then join the upper layer at no cost to other receivers.
+//! Occasionally, for the time between two cuts of a layer, this layer is sent a tenth faster. The next higher layer is sent
+//! slower by the same amount. If the shift causes no harm to a receiver that has joined only the lower of these layers, both
+//! layers share the receiver's bottleneck. The receiver may then join the upper layer at no cost to other receivers.
 
 use super::config::Config;
 use super::layer::LayerControl;
@@ -14,7 +14,7 @@ use crate::time::Time;
 #[derive(Debug, Clone)]
 pub(super) struct Shift {
     gaining: Option<Layer>,
-    /// "rho" and "delta".
+    /// Probability "rho" of a shift, and shifted fraction "delta" of a layer's rate.
     probability: f64,
     part: f64,
 }
@@ -34,12 +34,12 @@ impl Shift {
         }
     }
 
-    /// Ends the shift if one of its layers was switched off or restarted.
+    /// Ends the shift if one of the two layers was switched off or restarted.
     pub(super) fn check(&mut self, layers: &[LayerControl]) {
         self.gaining = self.gaining.filter(|layer| may_shift(*layer, layers));
     }
 
-    /// Keeps the shifted bandwidth in proportion to the present rates.
+    /// Updates the shifted bandwidth, which is proportional to the present rates.
     // Paper gap: 4.1.4.3 lets the rate of the giving layer fall to zero, which receivers could not distinguish from a layer that
     // is off. Here the layer keeps the minimum rate.
     pub(super) fn apply(&self, layers: &mut [LayerControl], now: Time) {
@@ -57,7 +57,7 @@ impl Shift {
         }
     }
 
-    /// Returns the signal of packets of `layer`.
+    /// Returns the signal that packets of `layer` carry about shifting.
     pub(super) fn signal(&self, layer: Layer) -> Signal {
         match self.gaining {
             Some(gaining) if gaining == layer => Signal::Gains,
@@ -72,7 +72,7 @@ impl Shift {
     }
 }
 
-/// Returns whether there is a next higher layer to shift from, and both layers have finished start-up.
+/// Returns whether bandwidth can be shifted to `layer`: there is a next higher layer, and both layers have finished start-up.
 fn may_shift(layer: Layer, layers: &[LayerControl]) -> bool {
     let at = |index: usize| layers.get(index).is_some_and(LayerControl::is_steady);
     at(usize::from(layer.0)) && at(usize::from(layer.0) + 1)

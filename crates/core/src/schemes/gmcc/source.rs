@@ -16,7 +16,7 @@ pub struct Source {
     shift: Shift,
 }
 
-/// Packet interval of an enhancement layer at its minimum rate. Configured minimum rates apply to the base layer.
+/// Packet interval of an enhancement layer at its minimum rate. Configured minimum rates apply only to the base layer.
 const SLOWEST: Span = Span::from_secs(8);
 
 impl Source {
@@ -36,7 +36,7 @@ impl Source {
         all.fold(LayerStates::default(), |all, (layer, control)| all.with(Layer(layer), control.standing()))
     }
 
-    /// Handles a request for a layer that is off. All layers below it are on too.
+    /// Handles a request for `layer`. Switches this layer on if all lower layers are on.
     fn on_joining(&mut self, layer: Layer, from: ReceiverId, now: Time) {
         let index = usize::from(layer.0);
         let below = self.layers.iter().take(index).all(LayerControl::is_on);
@@ -77,13 +77,14 @@ impl Source {
         }
     }
 
-    /// Updates everything that depends on rates: the shifted bandwidth, and the limits of enhancement layers.
+    /// Updates the values that depend on rates: the shifted bandwidth, and the limits of enhancement layers.
     fn settle(&mut self, now: Time) {
         self.share_limits(now);
         self.shift.apply(&mut self.layers, now);
     }
 
-    /// Distributes the maximum rate, which limits the sum of all layers: each layer gets the remainder of the lower layers.
+    /// Distributes the maximum rate of the session over the layers: the limit of each layer is the rate that the lower layers do
+    /// not use.
     fn share_limits(&mut self, now: Time) {
         let Bounds { min, max } = self.config.sending.bounds;
         if !max.is_usable() {

@@ -15,9 +15,9 @@ use crate::time::{Rate, Span, Time};
 #[derive(Debug, Clone)]
 pub(super) struct SubscribedLayer {
     pub(super) taf: Taf,
-    /// The newest packet's header; `None` before the first.
+    /// The newest packet's header; `None` before the first packet.
     pub(super) newest: Option<NewestHeader>,
-    /// Mean of the latest valid representative.
+    /// Mean attenuation factor of the latest representative with valid statistics.
     pub(super) reference: Option<f64>,
     arrivals: Throughput,
     /// Received packets, for the acknowledgements of a representative.
@@ -27,12 +27,12 @@ pub(super) struct SubscribedLayer {
     joined_at: Time,
     /// Number of samples since a layer was joined or left, "gate".
     pub(super) gate: u8,
-    /// Numbers of consecutive comparisons that favoured a join: at own losses, and at the representative's losses.
+    /// Numbers of consecutive comparisons in favour of a join: at losses of this receiver, and at losses of the representative.
     pub(super) at_own: u8,
     pub(super) at_others: u8,
-    /// Number of updates of the representative since this receiver's latest loss.
+    /// Number of updates of the representative's statistics since the latest loss at this receiver.
     quiet: u8,
-    /// Whether a packet was lost since the latest update.
+    /// Whether this receiver lost a packet since the latest update of the representative's statistics.
     lost_since_update: bool,
     pub(super) pending: Option<Pending>,
     /// Time of the next heartbeat, if this receiver is the representative.
@@ -117,8 +117,8 @@ impl SubscribedLayer {
         self.newest.and_then(|newest| newest.followed)
     }
 
-    /// Returns whether the layer needs a representative and has none: there was one before, or acknowledgements are needed. Then
-    /// all receivers are requested to answer.
+    /// Returns whether the layer needs a representative but has none. It needs one if it had one before, or if packets must be
+    /// acknowledged. In this state all receivers are requested to report.
     pub(super) fn is_orphaned(&self, settings: &Settings) -> bool {
         let wanted = |newest: &NewestHeader| newest.updates != 0 || settings.acknowledges;
         self.newest.is_some_and(|newest| newest.representative.is_none() && wanted(&newest))
@@ -180,7 +180,8 @@ impl SubscribedLayer {
         if rate.is_usable() { rate } else { Rate::ZERO }
     }
 
-    /// Returns the individual factor at a loss that is detected now, measured on the packet before the loss (paper 000, 4.1.1.1).
+    /// Returns the individual factor of a loss that is detected now. The factor is measured on the packet before the loss (paper
+    /// 000, 4.1.1.1).
     fn individual_factor(&self, settings: &Settings, now: Time) -> Option<f64> {
         let newest = self.newest?;
         let input = f64::from(newest.rate);
@@ -208,8 +209,8 @@ impl SubscribedLayer {
         added
     }
 
-    /// Handles a change of the representative's statistics. Returns the number of its updates without a loss here; zero if a
-    /// packet was lost since the latest update.
+    /// Handles a change of the representative's statistics. Returns the number of such changes since the latest loss at this
+    /// receiver; zero if a packet was lost since the previous change.
     pub(super) fn quiet_updates(&mut self) -> u8 {
         self.quiet = self.quiet.saturating_add(1);
         if std::mem::take(&mut self.lost_since_update) {
@@ -223,15 +224,15 @@ impl SubscribedLayer {
         self.newest.filter(|newest| newest.size > 0).map(|newest| newest.rate)
     }
 
-    /// Returns whether the evidence of this layer is enough to join the next ([`JoinEvidence::has_room`]). This layer must be the
-    /// highest joined one.
+    /// Returns whether the evidence of this layer is enough to join the next higher layer ([`JoinEvidence::has_room`]). This
+    /// layer must be the highest joined one.
     pub(super) fn has_room(&self, lost_at: Time, total: f64, above: f64, now: Time) -> bool {
         let packet_bits = self.newest.map_or(0, |newest| u32::from(newest.size) * 8);
         let layer = ObservedLayer { rate: self.rate(), rtt: self.rtt(), quiet: self.quiet, packet_bits };
         self.climb.has_room(layer, lost_at, total, above, now)
     }
 
-    /// Schedules a report about the present time, unless one is scheduled.
+    /// Schedules a report of an event that occurs at `now`, unless a report is already scheduled.
     pub(super) fn plan(&mut self, seq: Seq, cause: Cause, delay: Span, now: Time) {
         if self.pending.is_none() {
             self.pending = Some(Pending { at: now + delay, event_at: now, seq, cause });

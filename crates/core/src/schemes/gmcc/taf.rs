@@ -49,15 +49,15 @@ impl Ring {
         self.mean_with(0.0, 0)
     }
 
-    /// Returns the mean of the newest samples and `copies` additional samples of `value`, at most N together.
+    /// Returns the mean of `copies` samples of `value` and the newest stored samples, at most N samples together.
     fn mean_with(&self, value: f64, copies: u8) -> Option<f64> {
         let kept = self.newest(self.limit - copies.min(self.limit));
         let count = kept.clone().count() + usize::from(copies);
         (count > 0).then(|| (kept.sum::<f64>() + value * f64::from(copies)) / count as f64)
     }
 
-    /// Returns the mean and standard deviation (divided by n - 1). Both are zero without samples; the deviation of a single
-    /// sample is zero.
+    /// Returns the mean and the sample standard deviation (with divisor n - 1). Both are zero without samples; the deviation of a
+    /// single sample is zero.
     pub(super) fn moments(&self) -> (f64, f64) {
         moments(self.newest(self.limit))
     }
@@ -107,7 +107,7 @@ pub(super) struct Taf {
     factors: Ring,
     /// Individual factors measured while no bandwidth was shifted, "theta".
     pub(super) steady: Ring,
-    /// Individual factors measured while the layer gained by a shift, "theta'".
+    /// Individual factors measured while bandwidth was shifted to the layer, "theta'".
     pub(super) shifted: Ring,
     /// Time of the latest congestion epoch; before the first epoch, the time of the join.
     latest: Time,
@@ -130,7 +130,7 @@ pub(super) struct AddedSamples {
     pub(super) shifted: bool,
 }
 
-/// Minimum interval; shorter ones count as this one.
+/// Minimum interval between epochs; a shorter interval is replaced by this value.
 const SHORTEST: Span = Span::from_micros(1);
 
 impl Taf {
@@ -150,13 +150,13 @@ impl Taf {
         }
     }
 
-    /// Sets the time of the join to now. Used before the first packet.
+    /// Sets the time of the join to `now`, the arrival time of the layer's first packet.
     pub(super) fn joined(&mut self, now: Time) {
         self.latest = now;
     }
 
-    /// Records a congestion epoch. `itaf` is its individual factor, if it could be measured; `signal` is the signal of the packet
-    /// on which it was measured.
+    /// Records a congestion epoch. `itaf` is the individual factor of the epoch; `None` if it could not be measured. `signal` is
+    /// the signal of the packet on which the factor was measured.
     // Paper gap: 4.1.4.3 distinguishes periods with and without shifting. A layer that gives bandwidth to the lower layer is in
     // neither.
     pub(super) fn on_epoch(&mut self, itaf: Option<f64>, signal: Signal, now: Time) -> AddedSamples {
@@ -234,8 +234,8 @@ impl Taf {
         (mean, error * f64::from(self.factors.len().max(1)).sqrt())
     }
 
-    /// Returns the estimate, corrected for the silence since the latest epoch. The number of samples that were expected in this
-    /// time count as if a packet were lost now.
+    /// Returns the estimate, corrected for the silence since the latest epoch. For each sample that was expected during the
+    /// silence, a loss at `now` is assumed.
     pub(super) fn estimate_now(&self, now: Time) -> Estimate {
         let silence = now.since(self.latest).max(SHORTEST).as_secs_f64();
         let Some(rate) = self.rate_of(self.occurrence.mean()) else { return self.estimate() };
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(ring.mean_with(0.0, 1), Some(8.0 / 3.0), "2, 6 and 0");
     }
 
-    /// T-GM-1: epochs at 1, 3 and 3.5 s.
+    /// Epochs at 1, 3 and 3.5 s.
     #[test]
     fn attenuation_factors_are_products_of_means() {
         let mut taf = taf(|_| {});
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(taf.len(), 2);
     }
 
-    /// T-GM-1, the other reading.
+    /// The paper's first definition: a sample is the product of two single samples.
     #[test]
     fn attenuation_factors_may_be_products_of_single_samples() {
         let mut taf = taf(|config| config.taf = TafSample::Product);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn individual_factors_are_stored_by_the_shift_of_the_rate() {
+    fn individual_factors_during_rate_shifts_are_stored_separately() {
         let mut taf = taf(|_| {});
         for (signal, itaf) in [(none(), 0.1), (Signal::Gains, 0.2), (Signal::Gives, 0.3)] {
             taf.on_epoch(Some(itaf), signal, at(itaf));
@@ -361,9 +361,8 @@ mod tests {
         assert!((taf.shifted.moments().0 - 0.2).abs() < 1e-6);
     }
 
-    /// T-GM-4.
     #[test]
-    fn assumed_loss_does_not_change_the_state() {
+    fn assumed_loss_does_not_change_the_stored_statistics() {
         let mut taf = taf(|_| {});
         for second in 1..=40 {
             taf.on_epoch(Some(0.3), none(), at(f64::from(second)));
@@ -375,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn receiver_without_losses_assumes_no_loss() {
+    fn assumed_loss_has_no_effect_on_a_receiver_without_samples() {
         assert_eq!(taf(|_| {}).assumed(1, at(5.0)), Estimate::default());
     }
 

@@ -1,4 +1,4 @@
-//! T-GM-3 to T-GM-8, and other tests of a single receiver or source.
+//! Tests of a single receiver or source.
 
 use super::layer::Mode;
 use super::{Assumed, Config, LayerScheme, LeaveNotice, Receiver, Source};
@@ -29,7 +29,7 @@ struct Hand {
     receiver: Receiver,
     now: Time,
     seq: [u64; 8],
-    /// By layers: the representative, its mean and its number of updates.
+    /// For each layer: the representative, the mean attenuation factor of the representative, and the number of updates.
     followed: [(Option<ReceiverId>, f32, u8); 8],
     states: LayerStates,
     rng: Rng,
@@ -37,7 +37,8 @@ struct Hand {
 }
 
 impl Hand {
-    /// Creates a receiver in a base layer whose representative is another receiver, with a mean of 10/s.
+    /// Creates a receiver in a base layer. The layer's representative is another receiver, with a mean throughput attenuation
+    /// factor of 10/s.
     fn new(config: Config) -> Hand {
         Hand {
             receiver: Receiver::new(ME, &config),
@@ -55,7 +56,7 @@ impl Hand {
         self.effects.drain().collect()
     }
 
-    /// Delivers a packet `gap` after the previous one, with `lost` lost packets between them.
+    /// Delivers a packet `gap` after the previous one. The `lost` packets between them are lost.
     fn packet_with(&mut self, layer: u8, gap: Span, lost: u32, signal: Signal) -> Vec<Effect> {
         self.now += gap;
         let index = usize::from(layer);
@@ -72,7 +73,7 @@ impl Hand {
         self.packet_with(layer, gap, lost, Signal::None)
     }
 
-    /// Delivers two packets at four fifths of their sending rate, then a loss, one second after the previous loss.
+    /// Delivers two packets at four fifths of their sending rate. Then loses a packet, one second after the previous loss.
     fn loss_with(&mut self, layer: u8, signal: Signal) -> Vec<Effect> {
         self.packet(layer, Span::from_millis(980), 0);
         self.packet_with(layer, Span::from_millis(10), 0, signal);
@@ -87,7 +88,7 @@ impl Hand {
         (0..count).flat_map(|_| self.loss(layer)).collect()
     }
 
-    /// The representative of a layer reports a loss; this receiver has none.
+    /// Delivers a packet after the representative of a layer has reported a loss. This receiver has lost nothing.
     fn others_loss(&mut self, layer: u8) -> Vec<Effect> {
         self.followed[usize::from(layer)].2 += 1;
         self.packet(layer, Span::from_secs(1), 0)
@@ -105,7 +106,7 @@ impl Hand {
         effects
     }
 
-    /// The representative of a layer reports another mean.
+    /// Changes the mean that the representative of a layer reports.
     fn say(&mut self, layer: u8, mean: f32) {
         self.followed[usize::from(layer)].1 = mean;
         self.followed[usize::from(layer)].2 += 1;
@@ -148,7 +149,7 @@ fn causes(effects: &[Effect]) -> Vec<(u8, Cause)> {
     reports.collect()
 }
 
-/// T-GM-1, with packets: 1 - 0.8 Mbit/s over 1 Mbit/s, once a second.
+/// Packets arrive at 0.8 of 1 Mbit/s with one loss per second, so the factor is 1 - 0.8.
 #[test]
 fn the_attenuation_factor_uses_the_two_packets_before_a_loss() {
     let mut hand = Hand::new(short());
@@ -171,7 +172,6 @@ fn the_attenuation_factor_uses_a_window_if_times_are_uncertain() {
     assert!(samples == 4 && (0.1..0.35).contains(&mean), "{mean} of {samples}");
 }
 
-/// T-GM-3.
 #[test]
 fn join_needs_n_samples_and_j_consecutive_comparisons() {
     let mut hand = Hand::new(short());
@@ -181,9 +181,8 @@ fn join_needs_n_samples_and_j_consecutive_comparisons() {
     assert_eq!(hand.receiver.counts().joins_at_own, 1);
 }
 
-/// T-GM-3.
 #[test]
-fn contrary_comparison_restarts_the_count_of_comparisons() {
+fn comparison_against_a_join_restarts_the_count_of_comparisons() {
     let mut hand = Hand::new(short());
     hand.losses(0, 6);
     hand.say(0, 0.3);
@@ -194,7 +193,7 @@ fn contrary_comparison_restarts_the_count_of_comparisons() {
 }
 
 #[test]
-fn representative_with_few_samples_is_ignored_in_comparisons() {
+fn no_join_if_the_representative_has_too_few_samples() {
     let mut hand = Hand::new(short());
     hand.stand(0, LayerState::Followed);
     assert_eq!(joins(&hand.losses(0, 20)), []);
@@ -202,7 +201,7 @@ fn representative_with_few_samples_is_ignored_in_comparisons() {
 }
 
 #[test]
-fn loss_free_receiver_joins_after_losses_of_the_representative() {
+fn loss_free_receiver_joins_a_layer_when_representative_loses() {
     let mut hand = Hand::new(short());
     hand.packet(0, RTT, 0);
     assert_eq!(joins(&hand.others_loss(0)), []);
@@ -211,7 +210,7 @@ fn loss_free_receiver_joins_after_losses_of_the_representative() {
     assert_eq!(hand.receiver.counts().joins_at_others, 1);
 }
 
-/// T-GM-4: an own loss between two losses of the representative is not an assumed loss, and resets nothing.
+/// A real loss at this receiver replaces the loss assumed for it, and does not restart the count of comparisons.
 #[test]
 fn own_loss_replaces_an_assumed_loss() {
     let mut hand = Hand::new(short());
@@ -224,7 +223,7 @@ fn own_loss_replaces_an_assumed_loss() {
 }
 
 #[test]
-fn old_losses_prevent_a_join_only_if_configured() {
+fn old_losses_prevent_a_join_if_assumed_samples_are_discarded() {
     for (assumed, joined) in [(Assumed::Once, 0), (Assumed::Each, 1)] {
         let mut hand = Hand::new(Config { assumed, ..short() });
         hand.followed[0].1 = 0.25;
@@ -234,9 +233,8 @@ fn old_losses_prevent_a_join_only_if_configured() {
     }
 }
 
-/// T-GM-5.
 #[test]
-fn no_layer_is_joined_while_another_one_has_no_representative() {
+fn no_layer_is_joined_while_a_layer_lacks_a_representative() {
     let mut hand = Hand::new(short());
     hand.stand(3, LayerState::Open);
     assert_eq!(joins(&hand.losses(0, 7)), []);
@@ -246,7 +244,6 @@ fn no_layer_is_joined_while_another_one_has_no_representative() {
     assert_eq!(joins(&hand.loss(0)), [1]);
 }
 
-/// T-GM-5.
 #[test]
 fn representative_of_any_layer_joins_no_layer() {
     let mut hand = Hand::new(short());
@@ -261,9 +258,8 @@ fn representative_of_any_layer_joins_no_layer() {
     assert_eq!(hand.receiver.counts().vetoes, 3);
 }
 
-/// T-GM-5.
 #[test]
-fn possible_representative_joins_no_layer() {
+fn receiver_that_may_become_representative_joins_no_layer() {
     let mut hand = Hand::new(short());
     hand.climb();
     hand.stand(1, LayerState::Settled);
@@ -275,7 +271,7 @@ fn possible_representative_joins_no_layer() {
 }
 
 #[test]
-fn receiver_joins_after_harmless_rate_shifts() {
+fn receiver_joins_the_next_layer_after_harmless_rate_shifts() {
     for (mean, expected) in [(10.0, vec![1]), (0.1, vec![])] {
         let mut hand = Hand::new(Config { comparisons: 200, ..short() });
         hand.stand(1, LayerState::Settled);
@@ -326,7 +322,6 @@ fn layer_without_packets_is_left_and_not_rejoined_soon() {
     assert!(hand.now.since(left_at) > Span::from_secs(5));
 }
 
-/// T-GM-7.
 #[test]
 fn representative_sends_a_heartbeat_per_rtt_without_losses() {
     let mut hand = Hand::new(short());
@@ -343,7 +338,7 @@ fn representative_sends_a_heartbeat_per_rtt_without_losses() {
 }
 
 #[test]
-fn silent_source_gets_no_heartbeats_after_ten_seconds() {
+fn no_heartbeats_are_sent_after_ten_seconds_without_packets() {
     let mut hand = Hand::new(short());
     hand.follow(0, Some(ME));
     hand.packet(0, RTT, 0);
@@ -353,7 +348,7 @@ fn silent_source_gets_no_heartbeats_after_ten_seconds() {
 }
 
 #[test]
-fn other_receivers_report_only_if_significantly_worse() {
+fn receiver_reports_losses_only_if_worse_than_representative() {
     let mut hand = Hand::new(short());
     let quiet = hand.losses(0, 6);
     assert_eq!(causes(&quiet), [], "0.2 against 10");
@@ -417,7 +412,7 @@ impl Desk {
         Bench::by_hand(Source::new(config), SIZE)
     }
 
-    /// Returns an answer to the newest packet of a layer that gives no round-trip sample.
+    /// Returns an echo of the newest packet of a layer. The echo yields no round-trip sample.
     fn answer(&self, layer: u8) -> Echo {
         Echo { seq: Seq(self.newest_seq(layer)), hold: Span::MAX }
     }
@@ -491,7 +486,7 @@ fn only_a_significantly_worse_receiver_becomes_representative() {
 }
 
 #[test]
-fn any_receiver_with_samples_replaces_one_without_samples() {
+fn receiver_with_a_sample_replaces_representative_without_any() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
     desk.receive(0, OTHER, Cause::Loss, (0.0, 0.0, 0));
@@ -499,9 +494,8 @@ fn any_receiver_with_samples_replaces_one_without_samples() {
     assert_eq!(desk.source.observe().limiting, Some(THIRD));
 }
 
-/// T-GM-6.
 #[test]
-fn a_layer_runs_from_a_join_until_its_members_fall_silent() {
+fn layer_is_on_from_a_request_until_its_receivers_are_silent() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
     assert_eq!((desk.layer_rate(1), desk.source.departure(Layer(1))), (0.0, Departure::At(Time::NEVER)));
@@ -514,9 +508,9 @@ fn a_layer_runs_from_a_join_until_its_members_fall_silent() {
     assert_eq!(desk.standing(0), LayerState::Open);
 }
 
-/// T-GM-6: 8, 4 and 20 round-trip times.
+/// The steps take 8, 4 and 20 round-trip times.
 #[test]
-fn layer_without_reports_asks_then_slows_down_then_stops() {
+fn source_requests_reports_then_slows_then_stops_silent_layer() {
     let mut desk = Desk::new(Config { sending: crate::rate::Sending::published(), ..Config::published() });
     desk.run_for(Span::from_secs(1));
     desk.receive(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
@@ -536,7 +530,6 @@ fn layer_without_reports_asks_then_slows_down_then_stops() {
     assert_eq!(desk.mode(1), Mode::Off);
 }
 
-/// T-GM-6.
 #[test]
 fn base_layer_never_stops_and_recovers_after_a_report() {
     let mut desk = Desk::new(Config::published());
@@ -552,7 +545,7 @@ fn base_layer_never_stops_and_recovers_after_a_report() {
 }
 
 #[test]
-fn layers_are_switched_on_from_the_lowest_up_to_the_limit() {
+fn requests_switch_layers_on_in_ascending_order_up_to_the_limit() {
     let mut desk = Desk::new(Config { layers: 3, ..Config::published() });
     desk.run_for(Span::from_secs(1));
     for (asked, on) in [(2, 1), (1, 2), (2, 3), (3, 3), (9, 3)] {
@@ -574,7 +567,6 @@ fn representative_that_leaves_is_replaced_immediately() {
     assert!(matches!(desk.mode(0), Mode::Seek { .. }));
 }
 
-/// T-GM-8.
 #[test]
 fn rate_shifts_move_a_tenth_of_the_rate_in_a_tenth_of_periods() {
     let mut desk = Desk::new(Config::published());
@@ -622,7 +614,7 @@ fn maximum_rate_limits_the_sum_of_all_layers() {
 }
 
 #[test]
-fn layer_schemes_cut_by_their_own_factors() {
+fn each_layer_scheme_cuts_the_rate_by_its_own_factor() {
     for (control, kept) in [(LayerScheme::Aimd, 0.5), (LayerScheme::Ormcc, 0.75 * 0.9)] {
         let mut desk = Desk::new(Config { control, ..Config::published() });
         desk.run_for(Span::from_secs(3));
@@ -644,7 +636,7 @@ fn acknowledge(desk: &mut Desk) {
 }
 
 #[test]
-fn a_window_is_clocked_by_acknowledgements() {
+fn layer_with_a_window_sends_when_acknowledgements_arrive() {
     let mut desk = Desk::new(Config { control: LayerScheme::Pgmcc, ..Config::published() });
     desk.run_for(Span::from_millis(500));
     assert_eq!(desk.newest_seq(0), 0, "one packet");

@@ -20,7 +20,7 @@ pub(super) struct Cascade {
     atf: Part,
     decay: f64,
     reporters: Reporters,
-    /// End of the present epoch, "CongestionEpoch". Until then the rate is neither reduced again nor increased.
+    /// End of the present epoch, "CongestionEpoch". Until then the rate is neither reduced nor increased.
     epoch_until: Time,
     decay_at: Time,
     decays: u32,
@@ -30,11 +30,11 @@ pub(super) struct Cascade {
 
 /// The number of round trips after which counts decay (paper 000, 2.1.1).
 const DECAY_AFTER: u64 = 100;
-/// The number of decays after which receivers with a long silence are removed.
+/// The number of decays after which receivers without recent loss events are removed.
 // Paper gap: 2.1.2 stores state for every receiver that ever reported. Here a receiver is removed when its count is below 0.01
 // and it has had no loss event for 1000 round trips.
 const SWEEP_AFTER: u32 = 10;
-/// Without LI2LE each indication is processed; this is the maximum per report.
+/// Maximum number of indications that are processed per report if LI2LE is off.
 const MAX_AT_ONCE: u32 = 1024;
 
 impl Cascade {
@@ -71,7 +71,7 @@ impl Cascade {
         self.reductions
     }
 
-    /// Returns whether the rate was reduced too recently to grow yet.
+    /// Returns whether the latest reduction is so recent that the rate must not grow yet.
     pub(super) fn is_congested(&self, now: Time) -> bool {
         now < self.epoch_until
     }
@@ -81,7 +81,8 @@ impl Cascade {
         self.reporters.find(from)
     }
 
-    /// Records that a report names packet `seq`; returns whether for the first time.
+    /// Records that a report of the receiver contains packet `seq`. Returns whether this is the newest packet that the receiver
+    /// has reported.
     pub(super) fn names(&mut self, reporter: Reporter, seq: Seq) -> bool {
         self.reporters.names(reporter, seq)
     }
@@ -107,8 +108,8 @@ impl Cascade {
         (0..events).filter(reduces).count() as u32
     }
 
-    /// "LI2LE": returns the number of loss events. Only the first indication of a receiver after a round trip without one, or in
-    /// a slot, is a loss event.
+    /// "LI2LE": returns the number of loss events. An indication is a loss event if the receiver's previous loss event was more
+    /// than `SRTT + 2 sigma` ago, or in an earlier slot.
     fn events_of(&mut self, reporter: Reporter, indications: u32, round_trip: &RoundTrip, now: Time) -> u32 {
         let passed_at = self.reporters.passed_at(reporter);
         let begins = |passed_at: Time| match &mut self.slots {
@@ -156,7 +157,7 @@ impl Cascade {
         }
     }
 
-    /// Handles the end of a `pause` in which the application had nothing to send. Counts did not decay meanwhile.
+    /// Ends a `pause` of the application. Counts did not decay during the pause.
     pub(super) fn resume(&mut self, pause: Span) {
         self.decay_at += pause;
     }

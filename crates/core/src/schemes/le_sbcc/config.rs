@@ -27,11 +27,11 @@ configuration! {
         li2le: Part = Part::On
             => choice["li2le", { "on" => On, "off" => Off },
                 "whether a receiver's reports of one round trip count as one loss event"];
-        /// The rule by which the first filter counts an indication as another loss event.
+        /// The rule by which the first filter decides that an indication is a new loss event.
         events: Events = Events::Window
             => choice["events", { "window" => Window, "slots" => Slots },
-                "start of a new loss event: SRTT + 2 sigma after the previous one (window), or in the next slot of one round-trip time (slots)"];
-        /// The second filter: passes as many loss events as a single receiver has.
+                "earliest start of a new loss event: SRTT + 2 sigma after the previous loss event (window), or the next slot of one round-trip time (slots)"];
+        /// The second filter: of the loss events of all receivers, passes about as many as the worst receiver has.
         filter: Selection = Selection::MaxLprf
             => choice["filter", { "max-lprf" => MaxLprf, "lprf" => Lprf, "none" => All },
                 "rule that selects loss events: as many as the worst receiver has, as many as each one's share, or all"];
@@ -51,7 +51,7 @@ configuration! {
         rtt_literal: Part = Part::Off
             => choice["rtt-literal", { "on" => On, "off" => Off },
                 "whether a new round-trip sample has the printed weight of 7/8"];
-        /// Factor of the loss-event counts at the decay after each 100 round trips.
+        /// Factor by which loss-event counts decay every 100 round trips.
         decay: f64 = 0.9
             => number["decay", NumberRange::of(0.01, 1.0),
                 "fraction of the counts of loss events that remains after 100 round trips"];
@@ -64,7 +64,7 @@ configuration! {
         spacing: Span = Span::ZERO
             => seconds["spacing", NumberRange::of(0.0, MAX_WAIT),
                 "minimum time between two loss reports of a receiver"];
-        /// The packet that reports name for the round-trip time.
+        /// The packet whose number a report contains, for samples of the round-trip time.
         echoes: Echoes = Echoes::Lost
             => choice["echo", { "lost" => Lost, "revealing" => Revealing },
                 "packet that a report names for round-trip samples: the lost one, or the one that revealed the loss"];
@@ -72,13 +72,14 @@ configuration! {
         delay_law: TruncatedExponential = TruncatedExponential::default();
     }
 
-    /// The thesis: packets of 1000 bytes, AIMD from a packet per round trip, every loss reported at once.
+    /// The values of the thesis: packets of 1000 bytes, AIMD that starts at a packet per round trip, and a report of every loss
+    /// at once.
     pub fn published;
 
     impl Configure for Config {
         sending: sending;
         const ENTRY: Entry = ENTRY;
-        // Disables answers to a start-up and signs of life, which receivers of other programs do not send.
+        // Disables two messages that receivers of other programs do not send: answers to a start-up, and signs of life.
         fn without_answers(mut self) -> Config {
             self.sending.start = Start::Linear;
             self.sending.silent_group_guard = Guard::Off;
@@ -96,26 +97,27 @@ pub enum Part {
     On,
 }
 
-/// The rule by which an indication of a receiver is another loss event.
+/// The rule that decides whether an indication of a receiver is a new loss event.
 // Paper gap: 2.1.1 and appendix A print a filter that is closed for SRTT + 2 sigma after a loss event. The text of 2.1.1 and the
 // Markov chain of 2.2.1.3 have "a binary number" for each round trip, which is one when there are losses. Independent losses make
 // more events in slots. A burst of losses across the end of a slot is two events. The printed filter is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Events {
-    /// The indication arrives more than `SRTT + 2 sigma` after the latest loss event (appendix A).
+    /// The indication arrives more than `SRTT + 2 sigma` after the receiver's latest loss event (appendix A).
     Window,
-    /// The indication is the receiver's first in a slot. Slots of a mean round-trip time follow each other and are the same for
-    /// all receivers.
+    /// The indication is the receiver's first one in a slot. A slot lasts a mean round-trip time; slots follow each other without
+    /// gaps and are the same for all receivers.
     Slots,
 }
 
-/// The selection of loss events among those of all receivers.
+/// The rule that selects the loss events that pass the second filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selection {
     /// Passes each event with a probability equal to the worst receiver's share of all events. On average, the number of passed
-    /// events equals that of the worst receiver.
+    /// events equals the number of the worst receiver's events.
     MaxLprf,
-    /// Passes each event with a probability equal to the share of its receiver (Bhattacharyya et al.; paper 000, 2.1.1).
+    /// Passes each event with a probability equal to the share of its receiver in all events (Bhattacharyya et al.; paper 000,
+    /// 2.1.1).
     Lprf,
     /// Passes all events.
     All,
@@ -124,7 +126,7 @@ pub enum Selection {
 /// Whether the source sends nothing for some time after a reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
-    /// On, as a part of the third filter, unless the rate is computed by an equation.
+    /// The source is silent if the third filter is on, unless an equation determines the rate.
     // Paper gap: 2.3.1 does not define the silence for a rate computed by the equation. Here there is no silence, because the
     // purpose of the equation is a smooth rate.
     Suited,
@@ -134,15 +136,15 @@ pub enum Silence {
     Off,
 }
 
-/// The packet that a report names for the round-trip time.
+/// The packet whose number a report contains, for samples of the round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Echoes {
-    /// The first lost packet, as if it had been answered at once. A source reads the negative acknowledgements of any protocol in
-    /// this form.
+    /// The first lost packet, with a hold time of zero. A source interprets negative acknowledgements of other protocols in this
+    /// way.
     Lost,
     // Paper gap: 2.1.1 times the lost packet, which includes the wait for the packet that reveals the loss and the random delay
     // of the report. `Config::transport` names the revealing packet and the delay of the report.
-    /// The packet that revealed the loss, with the delay of the report.
+    /// The packet that revealed the loss, with the time for which the report was delayed.
     Revealing,
 }
 
@@ -150,10 +152,10 @@ impl Config {
     /// Returns the settings for a real network: doubling start, all guards, beta 0.75, at most 200 loss reports per second from
     /// each receiver.
     ///
-    /// With the thesis's half, a paced source gets a third to a half of the rate of simulated TCP (SACK) at a drop-tail queue.
-    /// Its packets are spread evenly, so they meet a full queue more often than TCP's bursts. With several bottlenecks, the worst
-    /// one counts at any moment. With 0.75 it gets 0.8 to 1.2 of TCP's rate on paths from 10 to 100 Mbit/s, 4 to 80 ms and 1 to
-    /// 16 bottlenecks.
+    /// With the thesis's factor of one half, a paced source gets a third to a half of the rate of simulated TCP at a drop-tail
+    /// queue. The source spreads its packets evenly, so they meet a full queue more often than the bursts of TCP. With several
+    /// bottlenecks, the one that is worst at the moment counts. With a factor of 0.75 the source gets 0.8 to 1.2 times the rate
+    /// of TCP. These ratios were measured on paths with 10 to 100 Mbit/s, 4 to 80 ms and 1 to 16 bottlenecks.
     // Paper gap: 2.1.1 halves the rate. Halving shares evenly with other LE-SBCC sources, but not with TCP.
     pub fn transport(packet_size: u16) -> Config {
         Config {
@@ -189,14 +191,14 @@ const ENTRY: Entry = Entry {
     layers: LayerRates::One,
     deviations: &[
         "A new sample has a weight of 1/8 in the mean round-trip time; appendix A prints 7/8.",
-        "Sixteen consecutive round-trip samples below half the mean are accepted; otherwise a shorter path would never be recognised.",
+        "After sixteen consecutive round-trip samples below half the mean, further ones are accepted; otherwise a shorter path would never be recognised.",
         "With the equation there is no silence, and the first loss interval is chosen so that it halves the rate.",
         "On real networks a reduction keeps 0.75 of the rate instead of half, because packets are spaced more evenly than TCP's.",
         "On real networks reports name the packet that revealed the loss, and state the delay at the receiver.",
         "On real networks a receiver sends at most one loss report per 5 ms.",
         "On real networks other feedback also gives round-trip samples: from any receiver before the first loss, then from the worst one.",
-        "The rate grows by a packet per round-trip time at congestion, although other feedback gives the present, shorter one.",
-        "On real networks the session starts by doubling its rate in each round instead of with a packet per round-trip time.",
+        "The rate grows by a packet per round-trip time as measured at congestion, although other feedback measures the present, shorter round-trip time.",
+        "On real networks the session starts by doubling its rate in each round, instead of starting with a packet per round-trip time.",
         "The rate does not grow while the source does not use it, or while no receiver seems to receive.",
     ],
 };

@@ -1,8 +1,8 @@
 //! LE-SBCC: loss-event oriented source-based multicast congestion control (paper 000, chapter 2, appendix A).
 //!
-//! One rate for one group; the source performs all congestion control. Receivers send negative acknowledgements, as in any
-//! reliable protocol. The source reduces these *loss indications* (LI) to as many *loss events* (LE) as the most congested
-//! receiver has. It reduces the loss events to at most one *rate reduction* (RR) per round trip.
+//! LE-SBCC sends one rate to one group, and the source performs all congestion control. Receivers send negative acknowledgements,
+//! as in any reliable protocol. These are *loss indications* (LI). The source selects about as many *loss events* (LE) from them
+//! as the most congested receiver has. It answers the loss events with at most one *rate reduction* (RR) per round trip.
 //!
 //! ```text
 //!    LIs of all       ┌───────┐ LEs of  ┌──────────┐ as many as the  ┌─────┐ at most one in

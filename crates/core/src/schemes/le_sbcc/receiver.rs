@@ -37,11 +37,13 @@ struct Waiting {
 struct Event {
     /// The packet whose arrival revealed the losses.
     revealing: Seq,
-    /// Number of packets lost just before it; zero if it carries a congestion mark.
+    /// Number of packets lost just before the revealing packet; zero if the packet is not about a loss but carries a congestion
+    /// mark.
     lost: u16,
 }
 
-/// Measurement of the length of the source's start-up rounds: about a round-trip time, which packets do not state.
+/// Measurement of the duration of a start-up round of the source. Packets do not state this duration, which is about a round-trip
+/// time.
 #[derive(Debug, Clone, Copy)]
 struct RoundLength {
     rate: f32,
@@ -50,7 +52,7 @@ struct RoundLength {
     length: Span,
 }
 
-/// Maximum number of delayed reports. When there are more, the report with the earliest deadline is sent.
+/// Maximum number of delayed reports. A further report makes the receiver send the report with the earliest deadline.
 const MAX_WAITING: usize = 4;
 /// Minimum and maximum assumed length of a round.
 const ROUNDS: (Span, Span) = (Span::from_millis(1), Span::from_secs(2));
@@ -73,11 +75,11 @@ impl Receiver {
         }
     }
 
-    /// Sends one report, at once or later, of all losses that an arrival revealed.
+    /// Sends one report of all losses that an arrival revealed, at once or after a delay.
     fn on_event(&mut self, event: Event, cx: &mut Cx<'_>) {
         let now = cx.now;
         if self.spacing > Span::ZERO && self.waiting[0].is_some() {
-            // The pending report informs the source of this round trip's losses.
+            // The pending report informs the source that packets were lost in this round trip.
             self.suppressed = self.suppressed.saturating_add(1);
             return;
         }
@@ -94,7 +96,7 @@ impl Receiver {
         self.insert(waiting);
     }
 
-    /// Adds a report and moves the one with the earliest deadline to the front, without gaps.
+    /// Inserts a report in the order of the deadlines; unused entries are at the end.
     fn insert(&mut self, waiting: Waiting) {
         let later = |other: &Option<Waiting>| other.is_none_or(|other| other.at > waiting.at);
         let place = self.waiting.iter().position(later).unwrap_or(MAX_WAITING - 1);
@@ -116,7 +118,7 @@ impl Receiver {
             Echoes::Revealing => Echo { seq: revealing, hold: cx.now.since(event_at) },
         };
         let content = match lost {
-            // The packet has arrived: no repair is needed.
+            // The marked packet itself has arrived, so it needs no repair.
             0 => ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Mark },
             _ => ReportContent::Lost { echo, first, count: lost, loss: 0.0 },
         };
@@ -182,7 +184,7 @@ impl crate::node::Receiver for Receiver {
         }
     }
 
-    /// A leaving receiver sends nothing; its count decays.
+    /// A leaving receiver sends nothing; the count of its loss events at the source decays.
     fn on_leave(&mut self, _cx: &mut Cx<'_>) {
         self.waiting = [None; MAX_WAITING];
         self.start_up.cancel();

@@ -1,7 +1,7 @@
 //! The source's records of receivers that report losses, 24 bytes each.
 //!
-//! A hash table with open addressing and a fixed hash: the order of its slots never affects the source's actions. It allocates
-//! only when the number of reporters exceeds its size, and when a sweep has removed records.
+//! A hash table with open addressing and a fixed hash: the order of its slots never affects the source's actions. The table
+//! allocates memory only if it is too small for a new reporter, or after a sweep has removed records.
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ pub(super) struct Reporters {
     unit: f64,
     /// Sum of all counts in stored units, "sum X_i".
     sum: f64,
-    /// Largest count in stored units, "max X_i", and its receiver.
+    /// Largest count, in stored units, "max X_i". `worst_is` is the receiver with this count.
     worst: f32,
     worst_is: Option<ReceiverId>,
 }
@@ -32,7 +32,7 @@ struct Slot {
     passed_at: Time,
     /// Number of loss events, in stored units.
     count: f32,
-    /// The newest packet named by this receiver, modulo 2^32.
+    /// The newest packet in the reports of this receiver, modulo 2^32.
     named: u32,
 }
 
@@ -42,7 +42,8 @@ const _: () = assert!(size_of::<Slot>() == 24);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reporter(usize);
 
-/// A receiver's count, the largest count and their sum, in units that cancel out.
+/// A receiver's count, the largest count, and the sum of all counts. All three have the same unit, so only their ratios have a
+/// meaning.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shares {
     pub own: f64,
@@ -52,9 +53,9 @@ pub(super) struct Shares {
 
 /// Number of slots of an empty table.
 const FEWEST: usize = 16;
-/// Maximum number of reporters. It limits memory when an attacker invents receivers.
+/// Maximum number of reporters. It limits the memory that an attacker who invents receivers can consume.
 const MAX: usize = 1 << 20;
-/// A receiver whose count has decayed below this value is removed.
+/// A receiver without recent loss events is removed if its count is below this value.
 const FORGOTTEN_BELOW: f32 = 0.01;
 
 impl Reporters {
@@ -74,7 +75,7 @@ impl Reporters {
         self.worst_is
     }
 
-    /// Returns the slot of a reporting receiver, which is added if necessary; `None` when the table is full.
+    /// Returns the slot of a reporting receiver, and adds the receiver if necessary; `None` if the table is full.
     pub(super) fn find(&mut self, who: ReceiverId) -> Option<Reporter> {
         let at = self.place_of(who);
         if self.places[at].is.is_some() {
@@ -92,7 +93,8 @@ impl Reporters {
         Some(Reporter(at))
     }
 
-    /// Records that the receiver names packet `seq`; returns whether it has named neither this nor a newer one before.
+    /// Records that a report of the receiver contains packet `seq`. Returns whether this is the newest packet that the receiver
+    /// has reported.
     pub(super) fn names(&mut self, Reporter(at): Reporter, seq: Seq) -> bool {
         let place = &mut self.places[at];
         let newer = (seq.0 as u32).wrapping_sub(place.named) as i32 > 0;
@@ -131,8 +133,8 @@ impl Reporters {
         self.unit *= part;
     }
 
-    /// Removes receivers whose counts are almost zero and whose last loss event was before `oldest`. It visits every slot, so it
-    /// should run rarely.
+    /// Removes receivers whose counts are almost zero and whose latest loss event was before `oldest`. Visits every slot, so it
+    /// should be called rarely.
     pub(super) fn sweep(&mut self, oldest: Time) {
         for place in &mut self.places {
             place.count = (f64::from(place.count) * self.unit) as f32;
@@ -156,7 +158,7 @@ impl Reporters {
         let mask = self.places.len() - 1;
         let (mut hole, mut next) = (at, (at + 1) & mask);
         while let Some(id) = self.places[next].is {
-            // An entry after the gap may fill it, unless the gap is before the slot where the search for the entry begins.
+            // The search for `id` begins at `home`. A later entry may move into the hole unless its search begins after the hole.
             let home = self.home_of(id);
             if (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(hole) & mask) {
                 self.places[hole] = self.places[next];
@@ -173,7 +175,8 @@ impl Reporters {
         let (mut sum, mut worst, mut worst_is) = (0.0, 0.0, None);
         for place in self.receivers() {
             sum += f64::from(place.count);
-            // With equal counts, the receiver with the lowest number is the worst, so the order of slots has no effect.
+            // Among several receivers with the largest count, the one with the lowest ID is the worst, so the order of slots has no
+            // effect.
             if place.count > worst || (place.count == worst && place.is < worst_is) {
                 (worst, worst_is) = (place.count, place.is);
             }

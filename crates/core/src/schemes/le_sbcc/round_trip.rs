@@ -1,4 +1,5 @@
-//! The mean round-trip time of the paths that lose packets, and the times that follow from it (paper 000, 2.1.1).
+//! The mean round-trip time of the paths on which packets are lost, and the durations that are derived from it (paper 000,
+//! 2.1.1).
 
 use super::config::{Config, Part};
 use crate::time::Span;
@@ -18,7 +19,7 @@ pub(super) struct RoundTrip {
 
 /// The weight of a sample.
 const GAIN: f64 = 0.125;
-/// Samples below this part of the mean are pruned.
+/// Fraction of the mean: a sample below it is pruned.
 const SMALL: f64 = 0.5;
 /// The number of consecutive pruned samples after which small samples are accepted.
 // Paper gap: 2.1.1 prunes "a large fraction" of the samples below SRTT / 2, appendix A prunes no samples. Here all of these
@@ -42,7 +43,7 @@ impl RoundTrip {
         }
     }
 
-    /// Adds a sample, or prunes it: small samples are from less important paths.
+    /// Adds a sample, or prunes it: a small sample is of a path that does not limit the rate.
     // Paper gap: appendix A prints an update with the weight 7/8 for the new sample, while 2.1.1 calls it similar to TCP's. Here
     // the new sample has the weight 1/8, as in TCP; `rtt-literal` uses the printed update.
     pub(super) fn add(&mut self, sample: Span) {
@@ -118,14 +119,13 @@ mod tests {
     }
 
     #[test]
-    fn later_samples_weigh_one_eighth_or_seven_eighths_as_printed() {
+    fn new_sample_weighs_one_eighth_or_seven_eighths_if_literal() {
         let tcp = after(Config::published(), [80, 160]);
         assert_eq!((tcp.mean(), tcp.deviation()), (Span::from_millis(90), Span::from_millis(45)));
         let printed = after(Config { rtt_literal: Part::On, ..Config::published() }, [80, 160]);
         assert_eq!((printed.mean(), printed.deviation()), (Span::from_millis(150), Span::from_millis(45)));
     }
 
-    /// T-LE-8.
     #[test]
     fn samples_below_half_the_mean_are_pruned() {
         assert_eq!(after(Config::published(), [80, 39, 1]).mean(), Span::from_millis(80));

@@ -1,4 +1,4 @@
-//! LE-SBCC's source: reduces the loss reports of all receivers to those of a path to the worst receiver.
+//! LE-SBCC's source: of the loss reports of all receivers, it follows about as many as the worst receiver sends.
 
 use super::cascade::Cascade;
 use super::config::Config;
@@ -20,7 +20,7 @@ pub struct Policy {
     /// Controls the sending rate.
     controller: SendController,
     round_trip: RoundTrip,
-    /// Round-trip time from loss samples only, which were taken with a full queue.
+    /// Round-trip time from samples of loss reports only: when packets are lost, the queue is full.
     full_round_trip: RoundTrip,
     cascade: Cascade,
 }
@@ -33,13 +33,14 @@ struct Losses {
     count: u16,
 }
 
-/// Maximum ratio of the rate after a start-up to the rate before the reduction. The rate has just been doubled.
+/// Maximum fraction of the rate that remains when a reduction ends a start-up, because the rate has just been doubled.
 const AFTER_START_UP: f64 = 0.5;
-/// Maximum number of packets of one report that are timed.
+/// Maximum number of packets of one report from which round-trip samples are taken.
 const MAX_SAMPLES: u16 = 64;
 
 impl Policy {
-    /// Returns the ratio of the round-trip time with a full queue to the mean; one if all samples are from losses.
+    /// Returns the round-trip time with a full queue, divided by the mean round-trip time; one if all samples are of loss
+    /// reports.
     fn fullness(&self) -> f64 {
         let (full, mean) = (self.full_round_trip.mean(), self.round_trip.mean());
         (full.as_secs_f64() / mean.as_secs_f64()).max(1.0)
@@ -55,7 +56,7 @@ impl Policy {
         }
     }
 
-    /// Handles negative acknowledgements: each of these packets is a loss indication.
+    /// Handles a report of lost packets: each lost packet is a loss indication.
     fn on_losses(&mut self, from: ReceiverId, losses: Losses, cx: &mut Cx<'_>) {
         let now = cx.now;
         if losses.count == 0 {
@@ -74,12 +75,13 @@ impl Policy {
         (0..reductions).for_each(|_| self.reduce(self.config.beta.min(keep), now));
     }
 
-    /// Takes round-trip samples, also from indications that are filtered (appendix A).
+    /// Takes round-trip samples from all indications, including those that a filter stops later (appendix A).
     // Paper gap: appendix A times every indication. A repeated request would add the receiver's retry interval to the round-trip
     // time, so only the first report of a packet by a receiver is timed.
     fn time(&mut self, from: ReceiverId, losses: Losses, now: Time) {
         let Losses { echo, first, count } = losses;
-        // A report that names the lost packet itself represents one such report for each packet of the burst.
+        // If the echo is the first lost packet, the report stands for one report per lost packet. So each of these packets gives
+        // a sample.
         let names_lost_packet = echo.seq == first && echo.hold == Span::ZERO;
         let samples = if names_lost_packet { u64::from(count.min(MAX_SAMPLES)) } else { 1 };
         for nth in 0..samples {
@@ -92,7 +94,7 @@ impl Policy {
         }
     }
 
-    /// Performs a reduction, "RR", to the part `keep` of the rate, followed by silence.
+    /// Performs a rate reduction, "RR": the fraction `keep` of the rate remains, and a silence follows.
     fn reduce(&mut self, keep: f64, now: Time) {
         let congestion = Congestion { level: self.controller.rate(), keep };
         let lowered = self.policy.on_congestion(self.operating(), congestion);
@@ -133,7 +135,8 @@ impl PacedPolicy for Policy {
         self.round_trip.mean()
     }
 
-    /// Returns the interval between increases of the rate: SRTT + 2 sigma for steps, a round-trip time for the equation.
+    /// Returns the interval between two increases of the rate: SRTT + 2 sigma for the increase by steps, a round-trip time for
+    /// the equation.
     fn period(&self) -> Span {
         match self.config.policy {
             PolicyChoice::Equation(_) => self.round_trip.mean(),
@@ -163,7 +166,7 @@ impl PacedPolicy for Policy {
         }
     }
 
-    /// Handles "RateIncreaseTimer": the rate grows unless it was just reduced (appendix A).
+    /// Handles "RateIncreaseTimer": the rate grows, except shortly after a reduction (appendix A).
     fn on_tick(&mut self, interval: Span, now: Time) {
         if self.controller.watch(interval, now) == Growth::Allowed && !self.cascade.is_congested(now) {
             let raised = self.policy.on_tick(self.operating());
@@ -202,7 +205,7 @@ impl PacedPolicy for Policy {
         self.cascade.resume(pause);
     }
 
-    /// Before the first loss, samples of any receiver count; later only those of the worst receiver.
+    /// Before the first loss, samples from any receiver count; afterwards, only samples from the worst receiver.
     // Paper gap: 2.1.1 takes samples from loss indications only. If a transport's receivers also send signs of life, samples of
     // the worst receiver count too. Otherwise a fast path would retain the round-trip time of its last congestion for minutes.
     fn on_sample(&mut self, from: ReceiverId, sample: Span) {

@@ -1,6 +1,4 @@
-//! LE-SBCC's rules one by one, then its behaviour at drop-tail bottlenecks.
-//!
-//! T-LE-11 (the effect of removing a filter next to unicast flows) is a comparison of flows and belongs to the scenarios.
+//! Tests of LE-SBCC's rules one by one, and of LE-SBCC's behaviour at drop-tail bottlenecks.
 
 use super::*;
 use crate::node::{Departure, Receiver as _, Source as _, SourceControl};
@@ -53,7 +51,6 @@ impl Sender {
     }
 }
 
-/// T-LE-7.
 #[test]
 fn the_rate_grows_by_a_packet_per_interval_outside_epochs() {
     let mut sender = Sender::settled(Config::published());
@@ -75,7 +72,6 @@ fn the_rate_grows_by_a_packet_per_interval_outside_epochs() {
     assert!((sender.rate() - halved - step).abs() < 0.01 * step, "the timer keeps its pace");
 }
 
-/// T-LE-6.
 #[test]
 fn nothing_is_sent_for_half_a_round_trip_after_a_reduction() {
     let mut sender = Sender::settled(Config::published());
@@ -133,7 +129,6 @@ fn silence_is_configurable_and_off_by_default_with_the_equation() {
     }
 }
 
-/// T-LE-5, at the rate.
 #[test]
 fn second_event_in_an_epoch_does_not_change_the_rate() {
     let mut sender = Sender::settled(Config::published());
@@ -155,7 +150,7 @@ fn report_of_n_lost_packets_counts_as_n_indications() {
     assert_eq!((tally.indications, tally.events, tally.followed), (40, 1, 1));
 }
 
-/// T-LE-8, and appendix A: filtered indications are timed as well.
+/// Paper 000, appendix A: an indication that a filter stops still gives a sample.
 #[test]
 fn indications_give_rtt_samples_unless_the_rtt_is_too_short() {
     let mut sender = Sender::settled(Config::published());
@@ -195,7 +190,7 @@ fn loss_reports_give_an_rtt_sample_per_packet_of_a_burst() {
 }
 
 #[test]
-fn unknown_packet_gives_no_sample_and_future_packet_no_event() {
+fn loss_report_of_an_unsent_packet_is_ignored() {
     let mut sender = Sender::settled(Config::published());
     let before = sender.source.observe();
     let lost = |seq, hold| ReportContent::Lost {
@@ -247,8 +242,8 @@ fn counts_decay_every_hundred_round_trips() {
     sender.lost(1, 1, RTT);
     sender.lost(2, 1, RTT);
     assert_eq!(sender.source.observe().limiting, Some(receiver_id(1)));
-    // 100 round trips last 10 s. Seven decays reduce two events to 0.96, which is less than one new event plus the remainder of
-    // the older ones.
+    // 100 round trips last 10 s, so seven decays occur. They reduce the count of receiver 1 from two events to 0.96. Receiver 2
+    // then has one new event and the remainder of an older event.
     sender.run_for(Span::from_secs(71));
     sender.lost(2, 1, RTT);
     assert_eq!(sender.source.observe().limiting, Some(receiver_id(2)));
@@ -335,7 +330,7 @@ fn one_report_covers_all_losses_that_an_arrival_reveals() {
 }
 
 #[test]
-fn transport_reports_name_the_packet_that_revealed_the_loss() {
+fn transport_preset_reports_the_packet_that_revealed_the_loss() {
     let mut hand = Hand::new(&Config::transport(1400));
     let contents = hand.after(2);
     let echo = Echo { seq: Seq(hand.seq), hold: Span::ZERO };
@@ -382,7 +377,7 @@ fn rate_limited_report_states_its_delay() {
 }
 
 #[test]
-fn reports_back_off_if_configured() {
+fn loss_report_is_delayed_at_random_if_a_backoff_is_set() {
     let backoff = Span::from_millis(100);
     let mut waits = Vec::new();
     for _ in 0..2000 {
@@ -399,7 +394,7 @@ fn reports_back_off_if_configured() {
 }
 
 #[test]
-fn first_waiting_report_is_sent_when_too_many_wait() {
+fn earliest_report_is_sent_when_too_many_reports_wait() {
     let mut hand = Hand::new(&Config { backoff: Span::from_secs(10), ..Config::published() });
     let sent: usize = (0..10).map(|_| hand.after(1).len()).sum();
     assert_eq!(sent, 6, "four still wait");
@@ -420,7 +415,8 @@ fn star(scheme: &str, paths: &[Path], seed: u64) -> Star {
     Star::new(&scheme, 1000, paths, seed)
 }
 
-/// Returns the mean of the bytes sent per second from second `from` to `to`, and their relative deviation.
+/// Counts the bytes sent in each second from second `from` to second `to`. Returns the mean of these counts, and their relative
+/// deviation.
 fn smoothness(star: &Star, from: usize, to: usize) -> (f64, f64) {
     let seconds: Vec<f64> =
         (from..to).map(|second| star.sent_between(second * 1000, second * 1000 + 1000) as f64).collect();
@@ -430,7 +426,7 @@ fn smoothness(star: &Star, from: usize, to: usize) -> (f64, f64) {
 }
 
 #[test]
-fn the_equation_is_smoother_than_aimd_at_about_the_same_rate() {
+fn equation_rate_is_smoother_than_aimd_at_about_the_same_mean() {
     for scheme in ["le-sbcc", "ormcc"] {
         let run = |policy: &str| {
             let paths = [path(1.0, 50, 50_000); 4];

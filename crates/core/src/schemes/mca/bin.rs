@@ -1,4 +1,5 @@
-//! The filters of Bin-CI (paper 000, D.2): reports become events, and a part of each receiver's events passes.
+//! The filters of Bin-CI (paper 000, D.2): the first combines reports into events, the second passes only a fraction of each
+//! receiver's events.
 
 use super::config::Excess;
 use crate::estimate::Ewma;
@@ -7,7 +8,7 @@ use crate::rng::Rng;
 use crate::time::{Rate, Span, Time};
 use std::collections::BTreeMap;
 
-/// The filters' state. It grows with the number of receivers that report.
+/// The filters' state. It grows with the number of receivers that have sent reports.
 #[derive(Debug, Clone)]
 pub(super) struct Bin {
     counts: BTreeMap<ReceiverId, Count>,
@@ -16,9 +17,9 @@ pub(super) struct Bin {
     most: f64,
     /// The receiver with the most events.
     leader: Option<ReceiverId>,
-    /// Number of events that should have passed since the latest cut, "P_d".
+    /// Number of events that the second filter should have passed since the latest cut, "P_d".
     due: f64,
-    /// The rate at the time when this number reached one, "V_d".
+    /// Rate at the moment when `due` reached one, "V_d".
     due_rate: Option<Rate>,
     /// Mean increment of the rate, "V_e", in bit/s.
     increments: Ewma,
@@ -73,7 +74,7 @@ impl Bin {
         self.leader
     }
 
-    /// Filters a report of this receiver by CI2CE, then MaxLPRF. `window` is `RTT + 2 sigma`.
+    /// Filters a report of this receiver: first by CI2CE, then by MaxLPRF. `window` is `RTT + 2 sigma`.
     pub(super) fn on_report(
         &mut self,
         from: ReceiverId,
@@ -124,7 +125,7 @@ impl Bin {
         self.increments.add(increment.bps(), 0.0);
     }
 
-    /// Lets counts decay when the time has come. Called once per round-trip time.
+    /// Multiplies the counts by the decay factor if their period has passed. Must be called once per round-trip time.
     pub(super) fn decay(&mut self, srtt: Span, now: Time) {
         if now < self.decay_at {
             return;

@@ -22,15 +22,15 @@ configuration! {
         /// Decrease factor "beta" (paper 000, D.2).
         beta: f64 = 0.9
             => number["beta", NumberRange::of(0.5, 1.0), "fraction of the rate that remains after a cut"];
-        /// Number of times that Bin-CI subtracts the growth of the rate since a cut was due.
+        /// Number of times that a cut of Bin-CI subtracts the growth of the rate since the moment when the cut was due.
         excess: Excess = Excess::Twice
             => choice["excess", { "once" => Once, "twice" => Twice },
-                "how often a late cut with binary reports subtracts the growth of the rate since then; the thesis prints twice"];
+                "with binary reports, number of times that a late cut subtracts the growth of the rate since the cut was due; the thesis prints twice"];
         /// Whether ER-CI lowers the rate at most once per `RTT + 2 sigma`.
         gate: Gate = Gate::Off
             => choice["gate", { "off" => Off, "on" => On },
                 "whether explicit rates cut the rate only once per round-trip time"];
-        /// Duration over which receivers measure their egress rate, at least eight packets.
+        /// Minimum duration over which receivers measure their egress rate; at least the duration of eight packets.
         window: Span = Span::from_millis(50)
             => seconds["window", NumberRange::POSITIVE,
                 "interval over which egress rates are measured; at least eight packets"];
@@ -41,11 +41,12 @@ configuration! {
         /// Distribution of the delay of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()
             => spread["spread", "steepness of the distribution of delays of answers to the start-up"];
-        /// Maximum number of reports of a receiver per largest round-trip time; `None` for one at each loss, as in the paper.
+        /// Maximum number of reports that a receiver sends per largest round-trip time. `None`: one report at each loss, as in
+        /// the paper.
         reports_per_rtt: Option<u16> = None;
     }
 
-    /// The thesis, with explicit rates: beta 0.9, packets of 1000 bytes, linear start.
+    /// The values of the thesis, with explicit rates: beta 0.9, packets of 1000 bytes, linear start.
     // Paper gap: D.3 does not state the duration over which a receiver measures its egress rate. Here it is the time between two
     // control packets, at least eight packets.
     pub fn published;
@@ -68,22 +69,22 @@ pub enum Mode {
     Er,
 }
 
-/// Number of times that Bin-CI subtracts `V_s - V_d`, the growth of the rate since a cut was due.
+/// Number of times that a cut of Bin-CI subtracts `V_s - V_d`, the growth of the rate since the moment when the cut was due.
 // Paper gap: D.2 returns to V_d, responds, "and cancels excessive increment due to late response": beta (V_d - V_e) - (V_s -
 // V_d). The return to V_d already removes the excess. With the second subtraction, a session with late events gets less than a
 // session with early ones, but figure D.8 shows equal rates. The printed formula is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excess {
-    /// `beta (V_d - V_e)`: the rate after a cut at the due time.
+    /// `beta (V_d - V_e)`: the rate that a cut at the due moment would have set.
     Once,
-    /// `beta (V_d - V_e) - (V_s - V_d)`, as printed.
+    /// `beta (V_d - V_e) - (V_s - V_d)`, as printed in the thesis.
     Twice,
 }
 
 /// Whether cuts are limited to one per round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// Every accepted report counts, as in the paper. A second report with the same rate has no effect.
+    /// Every accepted report cuts the rate, as in the paper. A second report of the same egress rate has no further effect.
     Off,
     /// At most one cut per round-trip time.
     On,
@@ -93,9 +94,10 @@ impl Config {
     /// Returns the settings for a real network: doubling start, all guards, thresholds that tolerate the noise of hosts
     /// ([`Measuring::transport`]).
     ///
-    /// Noise hides congestion for some ten milliseconds, so the rate must not change faster: every round-trip time counts as at
-    /// least 20 ms. Egress rates are measured over a tenth of a second, so a few milliseconds of noise are a few percent. They
-    /// lower the rate once per round trip, because the minimum of several noisy samples is too low.
+    /// Noise hides congestion for a few tens of milliseconds, so the rate must not change faster: every round-trip time counts as
+    /// at least 20 ms. Egress rates are measured over a tenth of a second, so a few milliseconds of noise change them by a few
+    /// percent. Reports of egress rates lower the rate at most once per round trip, because the minimum of several noisy
+    /// measurements is too low.
     pub fn transport(packet_size: u16) -> Config {
         let sending = Sending { min_rtt: Span::from_millis(20), ..Sending::transport(packet_size) };
         Config {
@@ -122,7 +124,7 @@ const ENTRY: Entry = Entry {
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[
-        "It is meant for separate networks: it gets little next to flows that fill queues until they overflow.",
+        "The scheme is meant for dedicated networks: it gets little bandwidth next to flows that fill queues until they overflow.",
         "Binary indications pass the last filter when the latest one is more than a round trip old; the thesis prints the opposite.",
         "Counts of the receivers' events decay slowly, as in LE-SBCC.",
         "The control packet that ends congestion is not counted again in the next measurement.",

@@ -1,4 +1,4 @@
-//! The filter of ER-CI: follows the slowest known receiver (paper 000, D.3).
+//! The filter of ER-CI: it follows the slowest receiver among those that have reported (paper 000, D.3).
 
 use crate::estimate::Ewma;
 use crate::packet::ReceiverId;
@@ -26,16 +26,17 @@ pub(super) struct Situation {
     /// "RTT" and "sigma".
     pub rtt: Span,
     pub deviation: Span,
-    /// The increase of the rate in a round-trip time, "S / SRTT".
+    /// The increase of the rate per round-trip time, "S / SRTT".
     pub step: Rate,
     pub now: Time,
 }
 
-/// Weight of a new egress rate, `1 - gamma`.
+/// Weight of a new sample of the egress rate, `1 - gamma`.
 const GAIN: f64 = 0.125;
-/// Number of deviations by which an egress rate differs significantly.
+/// Number of deviations. An egress rate that differs from the mean by more is significantly different.
 const SIGNIFICANT: f64 = 3.0;
-/// Number of deviations of the round-trip time that the source waits, `theta / (1 - theta)`.
+/// Number of deviations of the round-trip time in the timeout for a report of the followed receiver, `theta / (1 - theta)`. After
+/// the timeout the filter may follow another receiver.
 const PATIENCE: u64 = 7;
 
 impl Er {
@@ -54,7 +55,7 @@ impl Er {
         &self.egress
     }
 
-    /// Returns whether this receiver's report is accepted. If so, the filter follows the receiver.
+    /// Returns whether this receiver's report is accepted. From then on, the filter follows the receiver of an accepted report.
     // Paper gap: D.3 does not say whether refused reports enter the average. "Keep track of only one of the receivers"
     // is possible only if they do not.
     pub(super) fn accept(&mut self, from: ReceiverId, egress: Rate, at: Situation) -> bool {
@@ -75,7 +76,7 @@ impl Er {
         from == followed.id || egress.bps() < mean - margin || (lost_touch && outgrew)
     }
 
-    /// Removes a receiver that left. The next report is then treated as the first.
+    /// Removes a receiver that left. If the filter followed this receiver, the next report is treated as the first.
     pub(super) fn forget(&mut self, receiver: ReceiverId) {
         if self.followed() == Some(receiver) {
             *self = Er::new();

@@ -1,8 +1,8 @@
 //! MCA: multicast congestion avoidance (paper 000, appendix D; chapter 5 for the theory).
 //!
-//! One rate for one group, lowered when queues begin to fill, before they overflow. Receivers measure the number of the session's
-//! bytes that wait in the network ([`crate::estimate::accumulation`]). They report congestion once per control packet, without
-//! feedback suppression. The source filters the reports; there are two kinds of filter:
+//! MCA sends one rate to one group. It lowers the rate when queues begin to fill, before they overflow. Receivers measure how
+//! many bytes of the session wait in the network ([`crate::estimate::accumulation`]). A receiver reports congestion once per
+//! control packet, without feedback suppression. The source filters the reports by one of two kinds of filters:
 //!
 //! ```text
 //!   Bin-CI: a report says "congestion"                        ER-CI: it says how fast packets arrived, V_f
@@ -15,8 +15,8 @@
 //!   state: a count per receiver                               state: one receiver, mean and deviation of V_f
 //! ```
 //!
-//! Between reports the rate grows by a packet per `RTT + 2 sigma`. Like TCP Vegas, MCA gets little bandwidth next to flows that
-//! fill queues until they overflow (paper 000, 5). It is for dedicated networks or queues.
+//! Between reports the rate grows by a packet per `RTT + 2 sigma`. Like TCP Vegas, MCA gets little of the capacity next to flows
+//! that fill queues until they overflow (paper 000, 5). It is for dedicated networks or queues.
 
 mod bin;
 mod config;

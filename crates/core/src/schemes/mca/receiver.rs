@@ -1,4 +1,4 @@
-//! MCA's receiver: reports congestion, once per control packet and at losses.
+//! MCA's receiver: it reports congestion once per control packet, and reports losses.
 
 use super::config::Config;
 use crate::estimate::accumulation::{Detector, Instance};
@@ -44,9 +44,9 @@ enum Phase {
     Running,
 }
 
-/// Minimum time over which start-up measures an arrival rate.
+/// Minimum time over which a receiver measures the arrival rate in start-up.
 const MIN_WINDOW: Span = Span::from_millis(5);
-/// The largest round-trip time before a header states one.
+/// Assumed largest round-trip time of the group, until a header states it.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
 /// Range of the largest round-trip time in headers.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
@@ -77,7 +77,7 @@ impl Receiver {
         self.newest.map_or(DEFAULT_RTT_MAX, |newest| newest.rtt_max)
     }
 
-    /// Copies the header, unless a newer packet's was copied before.
+    /// Copies the packet's header, unless the header of a newer packet was copied before.
     fn copy_header(&mut self, data: &Data, layer: Layer) {
         if self.newest.is_some_and(|newest| data.seq <= newest.seq) {
             return;

@@ -22,9 +22,9 @@ pub struct Policy {
     filter: Filter,
     /// "RTT" and "sigma", in seconds.
     rtt: Ewma,
-    /// Counts cuts. For Bin-CI it is also the last filter, "ATF".
+    /// Counts cuts. For Bin-CI the gate is also the last filter, "ATF".
     gate: CutGate,
-    /// Time of the latest report or event that passed the filter. The rate does not grow in the following round-trip time.
+    /// Time at which the latest report or event passed the filter. During the round-trip time after it, the rate does not grow.
     congested_at: Option<Time>,
     last_report: Option<(ReceiverId, Seq)>,
     tally: Tally,
@@ -37,9 +37,10 @@ enum Filter {
 }
 
 const RTT_GAIN: f64 = 0.125;
-/// Number of deviations in "SRTT", which is the period of growth and not a mean (paper 000, D.2, footnote 36).
+/// Number of deviations in the period "SRTT", in which the rate grows by one step. It is not a mean, in spite of its name (paper
+/// 000, D.2, footnote 36).
 const SRTT: u64 = 2;
-/// Number of deviations in the last filter of Bin-CI.
+/// Number of deviations in the period of Bin-CI's last filter.
 const ATF: u64 = 4;
 
 impl Filter {
@@ -61,12 +62,12 @@ impl Policy {
         self.with_deviations(SRTT)
     }
 
-    /// Returns the increase of the rate in a round-trip time, "S / SRTT".
+    /// Returns the increase of the rate per round-trip time, "S / SRTT".
     fn step(&self) -> Rate {
         Rate::of(u64::from(self.config.sending.packet_size), self.srtt())
     }
 
-    /// Returns the receiver that limits the rate, if the filter has one.
+    /// Returns the receiver that limits the rate; `None` if the filter follows no receiver.
     fn limiting(&self) -> Option<ReceiverId> {
         match &self.filter {
             Filter::Bin(bin) => bin.leader(),
@@ -101,7 +102,8 @@ impl Policy {
         }
     }
 
-    /// D.2: applies three filters, then a decrease that also cancels the growth since the event that should have passed.
+    /// D.2: applies three filters, then a decrease. The decrease also cancels the growth of the rate since the moment when an
+    /// event should have passed.
     // Paper gap: in D.2 as printed, ATF passes an event when the latest one passed at most RTT + 4 sigma ago. After a pause it
     // would never pass an event again. LE-SBCC's filter and the next sentence of D.2 have the opposite condition, which is used
     // here.
@@ -127,7 +129,7 @@ impl Policy {
         }
     }
 
-    /// D.3: follows one receiver and lowers the rate to a part of its egress rate.
+    /// D.3: follows one receiver and lowers the rate to a fraction of that receiver's egress rate.
     fn on_explicit(&mut self, from: ReceiverId, egress: Rate, now: Time) {
         let (rate, srtt) = (self.controller.rate(), self.srtt());
         let at = Situation {
@@ -178,7 +180,7 @@ impl PacedPolicy for Policy {
         &mut self.controller
     }
 
-    /// Returns "RTT"; before a sample, the assumed one.
+    /// Returns "RTT"; before the first sample, the assumed round-trip time.
     fn rtt(&self) -> Span {
         self.controller.rtt_or_max(self.rtt.mean().map(Span::from_secs_f64))
     }

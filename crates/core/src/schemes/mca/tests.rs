@@ -1,4 +1,4 @@
-//! Tests of each of MCA's filters, then of its behaviour at bottlenecks.
+//! Tests of each of MCA's filters, and of MCA's behaviour at bottlenecks.
 
 use super::bin::{Bin, Verdict};
 use super::*;
@@ -38,7 +38,7 @@ impl Sender {
         self.sent.iter().filter(|sent| sent.stamp.signal == Signal::Control)
     }
 
-    /// Delivers a report of this egress rate. Its packet was sent about a round-trip time ago.
+    /// Delivers a report of the egress rate `egress`. It answers a packet that was sent about a round-trip time ago.
     fn congested(&mut self, from: u64, egress: Rate) {
         let rtt = Span::from_millis(99);
         let answered = self.controls().rev().find(|sent| self.now.since(sent.at) >= rtt);
@@ -73,9 +73,9 @@ fn rate_grows_by_a_packet_per_rtt_except_within_an_rtt_of_a_cut() {
     assert!(sender.rate() > 0.9e6 + 79_000.0, "{}", sender.rate());
 }
 
-/// T-MC-7, while less than one event should have passed.
+/// The probability "P_d" is below one.
 #[test]
-fn binary_cut_subtracts_the_increment_and_a_tenth() {
+fn binary_cut_subtracts_the_increment_and_then_a_tenth() {
     let mut sender = Sender::bin();
     sender.run_until(at(2.04));
     let before = sender.rate();
@@ -89,12 +89,12 @@ fn on_report(bin: &mut Bin, from: u64, rate: f64, secs: f64, rng: &mut Rng) -> V
     bin.on_report(receiver_id(from), mbps(rate), WINDOW, at(secs), rng)
 }
 
-/// T-MC-7: the accounting of events that should have passed.
+/// The accounting of events that should have passed.
 #[test]
 fn late_cut_starts_from_the_rate_at_its_due_time() {
     let (mut bin, mut rng) = (Bin::new(Rate::from_bps(80_000.0)), Rng::new(1, 1));
     let beta = 0.9;
-    // P_d is 1 after the first event: due at 1 Mbit/s. The rate is 1.2 Mbit/s when the cut is made.
+    // P_d is 1 after the first event, so the cut is due at 1 Mbit/s. The actual cut is made at 1.2 Mbit/s.
     on_report(&mut bin, 1, 1.0, 1.0, &mut rng);
     let lowered = bin.lowered(mbps(1.2), beta, Excess::Twice);
     assert!(near(lowered.bps(), beta * (1.0e6 - 80_000.0) - 0.2e6), "{lowered}");
@@ -105,7 +105,7 @@ fn late_cut_starts_from_the_rate_at_its_due_time() {
     on_report(&mut bin, 2, 1.0, 2.0, &mut rng);
     let lowered = bin.lowered(mbps(1.2), beta, Excess::Twice);
     assert!(near(lowered.bps(), beta * (1.2e6 - 80_000.0)), "half an event is not due: {lowered}");
-    // One half plus two thirds exceed one: the cut was due at the rate of the second report.
+    // The sum of the shares, one half plus two thirds, exceeds one: the cut was due at the rate of the second report.
     let mut bin = Bin::new(Rate::from_bps(80_000.0));
     on_report(&mut bin, 1, 1.0, 1.0, &mut rng);
     bin.lowered(mbps(1.0), beta, Excess::Twice);
@@ -113,7 +113,7 @@ fn late_cut_starts_from_the_rate_at_its_due_time() {
     on_report(&mut bin, 2, 0.9, 3.0, &mut rng);
     let lowered = bin.lowered(mbps(1.0), beta, Excess::Twice);
     assert!(near(lowered.bps(), beta * (0.9e6 - 80_000.0) - 0.1e6), "{lowered}");
-    // P_d exceeded one at a rate above the present rate.
+    // P_d exceeded one when the rate was higher than it is now.
     on_report(&mut bin, 2, 2.0, 4.0, &mut rng);
     on_report(&mut bin, 2, 2.0, 5.0, &mut rng);
     let lowered = bin.lowered(mbps(1.0), beta, Excess::Twice);
@@ -121,7 +121,7 @@ fn late_cut_starts_from_the_rate_at_its_due_time() {
 }
 
 #[test]
-fn late_cut_with_excess_once_equals_a_timely_cut() {
+fn late_cut_equals_a_timely_cut_if_the_excess_counts_once() {
     let mut rng = Rng::new(1, 1);
     let mut cut_at = |rate| {
         let mut bin = Bin::new(Rate::from_bps(80_000.0));
@@ -144,9 +144,8 @@ fn reports_of_one_receiver_within_a_round_trip_are_one_event() {
     assert_ne!(on_report(&mut bin, 1, 1.0, 1.101, &mut rng), Verdict::Known);
 }
 
-/// The number of passed events equals that of the worst receiver.
 #[test]
-fn number_of_passed_events_equals_that_of_the_worst_receiver() {
+fn filter_passes_as_many_events_as_the_worst_receiver_has() {
     let (mut bin, mut rng) = (Bin::new(mbps(0.08)), Rng::new(1, 1));
     let (mut passed, mut worst) = (0, 0);
     for turn in 0..40_000u32 {
@@ -175,7 +174,6 @@ fn events_decay_and_departed_receivers_are_forgotten() {
     assert_eq!(bin.leader(), None, "0.9^59 events are none");
 }
 
-/// T-MC-8.
 #[test]
 fn the_last_filter_passes_one_event_per_round_trip() {
     let mut sender = Sender::bin();
@@ -195,9 +193,9 @@ fn the_last_filter_passes_one_event_per_round_trip() {
     assert!(tally.followed > cuts.len() as u64, "{tally:?} for {} cuts", cuts.len());
 }
 
-/// T-MC-9, conditions 1 and 2.
+/// Conditions 1 and 2.
 #[test]
-fn after_the_first_report_only_its_receiver_is_accepted() {
+fn explicit_rate_filter_follows_the_first_reporting_receiver() {
     let mut sender = Sender::er();
     sender.run_until(at(3.0));
     sender.congested(1, mbps(1.0));
@@ -213,7 +211,7 @@ fn after_the_first_report_only_its_receiver_is_accepted() {
     assert!(near(sender.rate(), before), "a higher rate than the present one changes nothing");
 }
 
-/// T-MC-9, condition 3.
+/// Condition 3.
 #[test]
 fn a_receiver_that_is_slower_by_three_deviations_is_followed() {
     for (egress, followed) in [(0.63, 1), (0.62, 2)] {
@@ -231,9 +229,9 @@ fn a_receiver_that_is_slower_by_three_deviations_is_followed() {
     }
 }
 
-/// T-MC-9, condition 4: both parts of the condition are required.
+/// Condition 4 has two parts; both are required.
 #[test]
-fn a_silent_representative_is_replaced_after_the_rate_grew() {
+fn silent_receiver_is_replaced_only_after_the_rate_grew() {
     let mut sender = Sender::er();
     sender.run_until(at(3.0));
     sender.congested(1, mbps(1.0));
@@ -303,7 +301,7 @@ fn absurd_and_repeated_reports_are_dropped() {
     assert!(near(sender.rate(), 0.9e6), "the same control packet again");
 }
 
-/// Returns a packet as received: 1000 bytes, 10 ms apart, every fifth a control packet.
+/// Returns a received packet of 1000 bytes. Packets are 10 ms apart, and every fifth one is a control packet.
 fn data(seq: u64) -> Data {
     let mark = Mark::Representative { id: None, mean: f32::INFINITY, deviation: 0.0, rtt_max: 0.1 };
     let signal = if seq.is_multiple_of(5) { Signal::Control } else { Signal::None };
@@ -318,7 +316,7 @@ impl Hand {
         Ear::by_hand(Receiver::new(receiver_id(7), &Config::published()), Time::ZERO)
     }
 
-    /// Delivers packet `seq` with a delay of `millis`, after `lost` lost packets; returns the report.
+    /// Delivers packet `seq` with a delay of `millis` milliseconds, after `lost` lost packets; returns the report.
     fn packet(&mut self, seq: u64, millis: u64, lost: u32) -> Option<ReportContent> {
         self.arrive(&data(seq), millis, lost)
     }
@@ -331,7 +329,6 @@ impl Hand {
     }
 }
 
-/// T-MC-5: the report.
 #[test]
 fn a_loss_is_reported_once_with_the_first_lost_packet() {
     let mut hand = Hand::new();

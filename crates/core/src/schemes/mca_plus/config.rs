@@ -15,32 +15,34 @@ configuration! {
     pub struct Config {
         /// The rate policy.
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
-        /// The factor of the rate at accumulation (paper 000, 5.2.1.2).
+        /// Fraction of the rate that remains after a cut because of accumulation (paper 000, 5.2.1.2).
         keep_at_accumulation: f64 = 0.9
             => number["beta", NumberRange::of(0.5, 1.0),
                 "fraction of the rate that remains after accumulation"];
         /// Settings of the measurement of accumulation.
         measuring: Measuring = Measuring::published();
-        /// The factor of the rate at loss (paper 000, 5.2.1.2).
+        /// Fraction of the rate that remains after a cut because of a loss (paper 000, 5.2.1.2).
         keep_at_loss: f64 = 0.75
             => number["beta-loss", NumberRange::of(0.5, 1.0),
                 "fraction of the rate that remains after a loss"];
-        /// Number of deviations, "k" (paper 000, 5.2.1.3): a receiver that is slower than the representative's mean by more than
-        /// this replaces it.
+        /// Number of deviations, "k" (paper 000, 5.2.1.3). A receiver replaces the representative if its mean is lower than the
+        /// representative's mean by more than this number of deviations.
         switch_deviations: f64 = 1.0
             => number["k", NumberRange::of(0.0, 100.0),
                 "a receiver replaces the representative if its throughput is this number of deviations below the representative's mean"];
-        /// The number of silent periods at a high rate after which a representative is absent, "n" (paper 000, 5.2.1.3).
+        /// The number of periods at a high rate without a report, "n" (paper 000, 5.2.1.3). Then the representative counts as
+        /// absent.
         patience: u16 = 4
             => whole["n", 1, 1000, "periods of silence after which the representative is absent"];
-        /// Gain of a receiver's mean and deviation of its throughput at congestion.
+        /// Weight of a new sample in a receiver's mean and deviation of the throughput at congestion.
         alpha: f64 = 0.125
             => number["alpha", NumberRange::up_to(1.0), "gain of a receiver's mean throughput at congestion"];
-        /// Minimum time over which throughput is measured. It is also at least the largest round-trip time and eight packets.
+        /// Minimum duration over which throughput is measured; at least the largest round-trip time and the duration of eight
+        /// packets.
         window: Span = Span::ZERO
             => seconds["window", NumberRange::of(0.0, 10.0),
                 "minimum interval over which throughput is measured"];
-        /// The number of sequence numbers over which the congestion rate "p" is measured.
+        /// Number of packets over which the congestion rate "p" is measured.
         counted: u16 = 1000
             => whole["counted", 100, 10_000,
                 "number of packets over which the rate of congestion is measured"];
@@ -48,7 +50,7 @@ configuration! {
         suppress: Suppress = Suppress::Faster
             => choice["suppress", { "faster" => Faster, "slower" => Slower, "nobody" => Nobody },
                 "receivers that send no reports; the thesis prints slower where it means faster"];
-        /// The update of the round-trip time when the representative changes.
+        /// The way in which the round-trip time is updated when the representative changes.
         across_switch: AcrossSwitch = AcrossSwitch::Restart
             => choice["across-switch", { "restart" => Restart, "continue" => Continue },
                 "mean round-trip time after a change of the representative"];
@@ -64,16 +66,17 @@ configuration! {
         sending: Sending = Sending::published()
             => option[Opt::seconds("period", NumberRange::POSITIVE, field!(sending.min_rtt),
                 "lower bound of the round-trip time")];
-        /// Distribution of the delay of reports without a valid representative, and of answers to the start-up.
+        /// Distribution of two delays: of reports while no representative is valid, and of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()
             => spread["spread", "steepness of the distribution of report delays"];
         // Paper gap: 5.2.2 sends a report at each loss. At 100,000 packets per second the source would ignore all of these
         // reports except one per round-trip time. `Config::transport` sends at most eight.
-        /// Maximum number of reports of a receiver per largest round-trip time; `None` for one at each loss, as in the paper.
+        /// Maximum number of reports that a receiver sends per largest round-trip time. `None`: one report at each loss, as in
+        /// the paper.
         reports_per_rtt: Option<u16> = None;
     }
 
-    /// The thesis: cuts to 0.9 and 0.75, linear start, packets of 1000 bytes.
+    /// The values of the thesis: cuts to 0.9 and 0.75, linear start, packets of 1000 bytes.
     // Paper gap: 5.2.1.3 does not state the period over which congestion is counted. It counts the "number of CIs", which would
     // make a suppressed receiver appear less congested. Here instances of congestion are counted, over 1000 sequence numbers.
     pub fn published;
@@ -92,15 +95,15 @@ configuration! {
 // introduction of chapter 5 suppresses the faster receivers. `Suppress::Slower` is the literal rule of 5.2.2.2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suppress {
-    /// Receivers that are not slower than the representative's mean less its deviation.
+    /// Receivers whose throughput is at least the representative's mean minus its deviation.
     Faster,
-    /// Receivers that are slower than this.
+    /// Receivers whose throughput is below the representative's mean minus its deviation.
     Slower,
     /// No receivers.
     Nobody,
 }
 
-/// The update of the round-trip time at a change of the representative.
+/// The way in which the round-trip time is updated when the representative changes.
 // Paper gap: 5.2.1.1 smooths the samples of all representatives together. Each change between a near and a far one increases the
 // deviation and slows growth, which depends on the square of the period. Here the mean restarts with the new representative's
 // sample. The deviation is limited to an eighth, the value after a doubling of the mean. On the star of 5.3.3 the session then
@@ -109,7 +112,7 @@ pub enum Suppress {
 pub enum AcrossSwitch {
     /// The new representative's sample becomes the mean.
     Restart,
-    /// The sample updates the mean, as in the paper.
+    /// The sample of the new representative updates the mean of the old one, as in the paper.
     Continue,
 }
 
@@ -118,13 +121,13 @@ pub enum AcrossSwitch {
 // the representative, so by default their reports give no samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Samples {
-    /// Reports of the representative, also of a new one.
+    /// Reports of the representative, and of a receiver that the report makes the representative.
     Followed,
     /// All reports.
     All,
 }
 
-/// Time of reports while there is no valid representative. All receivers may report then.
+/// Time at which a receiver reports while no representative is valid. In this state all receivers may report.
 // Paper gap: 5.2.2.2 has no delay, so all receivers of a large group would report at once. `Config::transport` spreads their
 // reports as in ORMCC (paper 000, 3.1.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,8 +142,9 @@ impl Config {
     /// Returns the settings for a real network: doubling start, all guards, thresholds that tolerate the noise of hosts
     /// ([`Measuring::transport`]).
     ///
-    /// Noise hides congestion for some ten milliseconds, so the rate must not change faster: every round-trip time counts as at
-    /// least 20 ms. Throughput is measured over at least a tenth of a second, so a few milliseconds of noise are a few percent.
+    /// Noise hides congestion for a few tens of milliseconds, so the rate must not change faster: every round-trip time counts as
+    /// at least 20 ms. Throughput is measured over at least a tenth of a second, so a few milliseconds of noise change it by a
+    /// few percent.
     pub fn transport(packet_size: u16) -> Config {
         let sending = Sending { min_rtt: Span::from_millis(20), ..Sending::transport(packet_size) };
         Config {
@@ -167,7 +171,7 @@ const ENTRY: Entry = Entry {
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[
-        "It is meant for separate networks: it gets little next to flows that fill queues until they overflow.",
+        "The scheme is meant for dedicated networks: it gets little bandwidth next to flows that fill queues until they overflow.",
         "Receivers that are faster than the representative send no reports; one section of the thesis prints the opposite.",
         "Reports state the delay at the receiver, so that random delays do not count as round-trip time.",
         "On real networks reports have random delays while there is no representative, as in ORMCC.",

@@ -1,12 +1,13 @@
-//! Rate of congestion: number of instances over the latest sequence numbers (paper 000, 5.2.1.3, "p").
+//! Rate of congestion, "p": the number of instances of congestion divided by the number of packets, over the latest packets
+//! (paper 000, 5.2.1.3).
 
 use crate::packet::Seq;
 
-/// Numbers of instances in [`PARTS`] complete parts of the period and in the current part. The oldest part counts in proportion
-/// to its share within the period.
+/// Numbers of instances of congestion in [`PARTS`] complete parts of the period and in the current part. From the oldest part, only
+/// the fraction within the period counts.
 #[derive(Debug, Clone)]
 pub(super) struct CongestionRate {
-    /// Sequence numbers per part.
+    /// Packet numbers per part.
     width: u16,
     /// The first packet received.
     first: Option<Seq>,
@@ -20,13 +21,13 @@ const PARTS: usize = 20;
 const FEWEST: f64 = 100.0;
 
 impl CongestionRate {
-    /// Creates a counter over a period of about `counted` sequence numbers.
+    /// Creates a counter over a period of about `counted` packet numbers.
     pub(super) fn new(counted: u16) -> CongestionRate {
         let width = counted.div_ceil(PARTS as u16).max(1);
         CongestionRate { width, first: None, newest: 0, counts: [0; PARTS + 1] }
     }
 
-    /// Counts a received packet; the first one begins the count.
+    /// Records a received packet. The count begins at the first received packet.
     pub(super) fn receive(&mut self, seq: Seq) {
         if self.first.is_none() {
             (self.first, self.newest) = (Some(seq), self.part(seq));
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_expire_after_a_period() {
+    fn instances_of_congestion_expire_after_a_period() {
         let mut rate = CongestionRate::new(1000);
         (0..500).for_each(|seq| _ = rate.count(Seq(seq)));
         assert!((rate.count(Seq(999)) - 0.501).abs() < 0.001);

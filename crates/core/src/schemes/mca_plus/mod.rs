@@ -1,10 +1,10 @@
-//! MCA+: multicast congestion avoidance with a representative and suppression of feedback (paper 000, chapter 5).
+//! MCA+: multicast congestion avoidance with a representative and with feedback suppression (paper 000, chapter 5).
 //!
-//! One rate for one group, lowered when queues begin to fill, before they overflow. Receivers measure the number of the session's
-//! bytes that wait in the network ([`crate::estimate::accumulation`]). As in ORMCC, the source follows one receiver, the
-//! *congestion representative*. It has the lowest *good throughput rate at congestion*: the arrival rate at congestion times one
-//! minus the rate of congestion. The source announces its mean and deviation to all receivers. Receivers with higher throughput
-//! do not report.
+//! MCA+ sends one rate to one group. It lowers the rate when queues begin to fill, before they overflow. Receivers measure how
+//! many bytes of the session wait in the network ([`crate::estimate::accumulation`]). As in ORMCC, the source follows one
+//! receiver, the *congestion representative*: the receiver with the lowest mean *good throughput rate at congestion*. A sample of
+//! this throughput is the arrival rate at congestion times one minus the rate of congestion. The source announces the
+//! representative's mean and deviation to all receivers. Receivers with higher throughput do not report.
 //!
 //! ```text
 //!   receiver                                           source
@@ -21,7 +21,7 @@
 //!                                                      no report for 4 periods: nobody is valid, all may report
 //! ```
 //!
-//! Like TCP Vegas, MCA+ gets little bandwidth next to flows that fill queues until they overflow (paper 000, 5). It is for
+//! Like TCP Vegas, MCA+ gets little of the capacity next to flows that fill queues until they overflow (paper 000, 5). It is for
 //! dedicated networks or queues.
 
 mod config;

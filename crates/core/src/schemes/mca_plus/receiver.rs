@@ -1,4 +1,4 @@
-//! MCA+'s receiver: detects congestion, measures its throughput at congestion, and suppresses unneeded reports.
+//! MCA+'s receiver: it detects congestion, measures its throughput at congestion, and suppresses unneeded reports.
 
 use super::config::{Config, Suppress, WhileInvalid};
 use super::congestion_rate::CongestionRate;
@@ -91,11 +91,11 @@ enum Turn {
 
 /// Minimum time over which throughput is measured.
 const MIN_WINDOW: Span = Span::from_millis(5);
-/// The largest round-trip time before a header states one.
+/// Assumed largest round-trip time of the group, until a header states it.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
 /// Range of the largest round-trip time in headers.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
-/// Duration of silence after which a pending report is obsolete, in largest round-trip times.
+/// Number of largest round-trip times without packets after which a pending report is obsolete.
 const STALE_AFTER: u64 = 10;
 /// Initial deviation, as a part of the mean.
 const FIRST_DEVIATION: f64 = 0.25;
@@ -138,7 +138,7 @@ impl Receiver {
         &self.level
     }
 
-    /// Returns whether the newest header named this receiver as the representative.
+    /// Returns whether this receiver is the representative according to the newest header.
     pub fn is_representative(&self) -> bool {
         self.newest.is_some_and(|newest| newest.representative == Some(self.me))
     }
@@ -165,7 +165,7 @@ impl Receiver {
         self.newest.map_or(DEFAULT_RTT_MAX, |newest| newest.rtt_max)
     }
 
-    /// Copies the header, unless a newer packet's was copied before.
+    /// Copies the packet's header, unless the header of a newer packet was copied before.
     fn copy_header(&mut self, data: &Data, layer: Layer) {
         if self.newest.is_some_and(|newest| data.seq <= newest.seq) {
             return;
@@ -228,7 +228,7 @@ impl Receiver {
         now.since(last) < self.rtt_max() / u64::from(limit.max(1))
     }
 
-    /// Sends "CI(u, d)". A report has two numbers: the mean, and the mean less the deviation.
+    /// Sends "CI(u, d)". The report contains the mean, and the mean minus the deviation.
     fn report(&mut self, event: Pending, cx: &mut Cx<'_>) {
         let Some(mean) = self.level.mean() else { return };
         self.counts.sent += 1;

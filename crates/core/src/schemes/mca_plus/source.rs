@@ -38,9 +38,10 @@ struct Level {
 }
 
 const RTT_GAIN: f64 = 0.125;
-/// Number of deviations in the period of growth and cuts (paper 000, 5.2.1.2).
+/// Number of deviations in the period in which the rate grows once and is cut at most once (paper 000, 5.2.1.2).
 const PERIOD: u64 = 4;
-/// Number of deviations above the mean at which the bottleneck counts as full (paper 000, 5.2.1.3).
+/// Number of deviations. The bottleneck counts as full if the rate exceeds the representative's mean by more (paper 000,
+/// 5.2.1.3).
 const FULL: f64 = 4.0;
 
 impl Policy {
@@ -60,7 +61,8 @@ impl Policy {
         }
     }
 
-    /// Starts the wait for a report of the representative when the rate should have filled its bottleneck.
+    /// Starts the timeout for a report of the representative once the rate is so high that it should have filled the
+    /// representative's bottleneck.
     fn watch_representative(&mut self, now: Time, period: Span) {
         let Some(level) = self.level else { return };
         let full = level.mean + FULL * level.deviation;
@@ -101,7 +103,7 @@ impl Policy {
         }
     }
 
-    /// Returns whether a report is of the representative, or of a receiver that should replace it (paper 000, 5.2.1.3 and
+    /// Returns whether the report is from the representative, or from a receiver that should replace it (paper 000, 5.2.1.3 and
     /// 5.2.1.4).
     fn accepts(&self, from: ReceiverId, level: Level) -> bool {
         let Some(followed) = self.level else { return true };
@@ -109,7 +111,7 @@ impl Policy {
         !self.representative.is_valid() || self.representative.is(from) || level.mean < followed.mean - margin
     }
 
-    /// Lowers the rate to the part `keep`, at most once per period.
+    /// Lowers the rate to the fraction `keep` of it, at most once per period.
     fn cut(&mut self, level: Level, keep: f64, now: Time) {
         let starting = self.controller.is_starting();
         self.controller.end_start_up();
@@ -117,14 +119,14 @@ impl Policy {
             return;
         }
         let rate = self.controller.rate();
-        // Doubling may have far exceeded the path's capacity. The cut starts from the arrival rate.
+        // Doubling may have far exceeded the path's capacity, so the cut starts from the arrival rate.
         let reached = if starting { rate.min(Rate::from_bps(level.mean)) } else { rate };
         let lowered = self.policy.on_congestion(self.operating(), Congestion { level: reached, keep });
         self.gate.close(now);
         self.controller.set_rate(lowered, now);
     }
 
-    /// Returns the factor of the rate for this cause; `None` if the cause is not congestion.
+    /// Returns the fraction of the rate that remains after a cut for this cause; `None` if the cause is not congestion.
     const fn keep(&self, cause: Cause) -> Option<f64> {
         match cause {
             Cause::Accumulation | Cause::Mark => Some(self.config.keep_at_accumulation),
@@ -135,7 +137,7 @@ impl Policy {
 }
 
 impl Level {
-    /// Creates a level from the two numbers of a report: the mean, and the mean less the deviation.
+    /// Creates a level from the two numbers of a report: the mean minus the deviation, and the mean.
     fn of_report(level: f32, mean: f32) -> Option<Level> {
         let (low, mean) = (f64::from(level), f64::from(mean));
         let sound = mean.is_finite() && mean > 0.0 && low.is_finite() && low >= 0.0;
@@ -174,7 +176,7 @@ impl PacedPolicy for Policy {
         self.controller.rtt_or_max(self.rtt.mean().map(Span::from_secs_f64))
     }
 
-    /// Returns `SRTT + 4 sigma`, the period of growth, cuts and timeouts.
+    /// Returns `SRTT + 4 sigma`: the interval between increases, the minimum interval between cuts, and the unit of timeouts.
     // Paper gap: 5.2.1.1 prints sigma = 7/8 sigma + 1/8 (|SRTT - s| - sigma), which subtracts sigma twice. Here the usual mean
     // deviation is used.
     fn period(&self) -> Span {
@@ -204,7 +206,7 @@ impl PacedPolicy for Policy {
         }
     }
 
-    /// Performs the update of each period (paper 000, 5.2.1.2).
+    /// Updates the rate once per period (paper 000, 5.2.1.2).
     fn on_tick(&mut self, period: Span, now: Time) {
         if self.controller.watch(period, now) == Growth::Allowed && self.gate.is_open(now, period) {
             let raised = self.policy.on_tick(self.operating());

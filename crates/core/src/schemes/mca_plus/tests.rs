@@ -34,12 +34,12 @@ impl Hand {
         hand
     }
 
-    /// Returns the time `millis` after the sending of the next packet.
+    /// Returns the time `millis` milliseconds after the next packet is sent.
     fn later(&self, millis: u64) -> Time {
         Time::ZERO + Span::from_millis(self.seq * 10 + millis)
     }
 
-    /// Delivers the next packet, after `lost` lost ones, `delay` milliseconds after it was sent.
+    /// Delivers the next packet, after `lost` lost packets. It arrives `delay` milliseconds after it was sent.
     fn packet(&mut self, lost: u32, delay: u64) -> Vec<ReportContent> {
         self.seq += u64::from(lost);
         let signal = if self.seq.is_multiple_of(5) { Signal::Control } else { Signal::None };
@@ -79,7 +79,7 @@ fn literal_thesis_rule_suppresses_slower_receivers() {
 }
 
 #[test]
-fn reports_without_a_representative_carry_their_backoff() {
+fn reports_without_a_representative_state_their_backoff() {
     let mut hand = Hand::new(Config::published());
     assert_eq!(hand.loss().len(), 1, "at once in the thesis");
     let mut hand = Hand::new(Config { while_invalid: WhileInvalid::Spread, ..Config::published() });
@@ -108,7 +108,7 @@ fn loss_report_echoes_the_packet_that_revealed_the_loss() {
 
 /// T-M+-3.
 #[test]
-fn the_congestion_rate_counts_suppressed_reports() {
+fn congestion_rate_includes_congestion_that_is_not_reported() {
     let level = |mark| {
         let mut hand = Hand::new(Config::published());
         hand.mark = mark;
@@ -123,12 +123,12 @@ fn the_congestion_rate_counts_suppressed_reports() {
     let (loud, counts) = level(followed(7, 0.1e6, 0.0));
     assert_eq!((counts.sent, counts.suppressed), (200, 0));
     assert_eq!(silent, loud);
-    // A tenth of the packets shows congestion. At each loss, ten packets have arrived in the time of twelve.
+    // One packet in ten shows congestion. When a loss is detected, ten packets have arrived in the time of twelve.
     assert!((silent / (0.8e6 * 10.0 / 12.0 * 0.9) - 1.0).abs() < 0.01, "{silent}");
 }
 
 #[test]
-fn accumulation_is_reported_before_loss_and_loss_has_priority() {
+fn accumulation_is_reported_unless_the_packet_reveals_a_loss() {
     let mut hand = Hand::new(Config::published());
     hand.mark = followed(7, 1e6, 0.0);
     let mut causes = Vec::new();
@@ -170,7 +170,7 @@ impl Sender {
         sender
     }
 
-    /// Delivers a report with this mean and deviation and a round trip of a tenth of a second.
+    /// Delivers a report with this mean and deviation, at a round-trip time of a tenth of a second.
     fn congested(&mut self, from: u64, mean: f64, deviation: f64, cause: Cause) {
         let echo = self.echo(RTT);
         let content =
@@ -194,7 +194,7 @@ impl Sender {
 
 /// T-M+-2.
 #[test]
-fn accumulation_cuts_a_tenth_and_loss_a_quarter_once_per_period() {
+fn rate_is_cut_by_a_tenth_or_a_quarter_once_per_period() {
     for (cause, keep) in [(Cause::Accumulation, 0.9), (Cause::Loss, 0.75), (Cause::Mark, 0.9)] {
         let mut sender = Sender::started();
         let before = sender.rate();

@@ -1,5 +1,5 @@
-//! A sender's agent: a receiver that aggregates the acknowledgements of its part of the tree, and repairs losses there (paper
-//! 001, 3.1).
+//! A sender's agent: a receiver that aggregates the acknowledgements of its part of the tree, and repairs losses in that part
+//! (paper 001, 3.1).
 
 use super::child::Role;
 use super::config::{Config, Localize, Repair};
@@ -20,7 +20,7 @@ pub struct Agent {
     config: Config,
     inbound: Inbound,
     parent: Parent,
-    /// The latest summary sent to its parent, with the time.
+    /// The latest summary sent to the parent, and the time of sending.
     reported: Reported,
     /// Number of packets refused because the store was full.
     refused: u64,
@@ -40,10 +40,11 @@ struct Reported {
 const SHORTEST: Span = Span::from_millis(1);
 
 impl Agent {
-    /// Creates an agent that has received nothing yet. `me` is its identity at its parent.
+    /// Creates an agent that has received nothing yet. `me` identifies the agent to its parent.
     ///
-    /// In a session whose delivery repairs losses, the agent still repairs for its children under the old numbers, and moves slow
-    /// children. Packets missing here never arrive under their numbers, so no descendant waits for them.
+    /// In a session whose delivery repairs losses, the agent still retransmits packets to its children under their original
+    /// numbers, and moves slow children. Packets that the agent itself misses never arrive under their original numbers, so no
+    /// descendant waits for them.
     pub fn new(me: ReceiverId, config: &Config) -> Agent {
         let below = Config { repair: Repair::Tree, localize: Localize::Either, ..*config };
         let (below, from) = match config.repair {
@@ -68,7 +69,7 @@ impl Agent {
         }
     }
 
-    /// Stops waiting for packets that the session's delivery repairs, here and at all descendants.
+    /// Stops waiting, at this node and all descendants, for packets that the session's delivery repairs.
     fn give_up(&mut self, now: Time) {
         let base = self.inbound.base();
         if self.config.repair == Repair::Session && self.given_up < base {
@@ -77,25 +78,25 @@ impl Agent {
         }
     }
 
-    /// Reports the state of this part of the tree, and the packets missing here.
+    /// Reports the state of this part of the tree, and the packets missing at this node.
     fn report(&mut self, cx: &mut Cx<'_>) {
         let (window, transit, low) = (self.parent.min_window(), self.parent.transit(), self.low());
         self.reported = Reported { window, transit, low, at: cx.now };
-        // Missing packets are reported first: the parent needs them if this node now has fewer packets than it reported before.
+        // Missing packets are reported first: the parent needs this list if this node has fewer packets than it reported before.
         if self.inbound.has_holes() {
             self.inbound.acknowledge(cx);
         }
         self.inbound.summarize((window, transit, low), cx);
     }
 
-    /// Returns the time of the next report without a change.
+    /// Returns the time of the next report, which is sent even if nothing has changed.
     fn report_at(&self) -> Time {
         let outstanding = self.low() < self.inbound.end() || self.parent.transit() != self.reported.transit;
         let outstanding = outstanding && self.inbound.end() > 0;
         if outstanding { self.reported.at + self.config.report_every } else { Time::NEVER }
     }
 
-    /// Returns whether the parent needs the state of this part of the tree at once.
+    /// Returns whether the state of this part of the tree must be reported to the parent now.
     fn has_news(&self, now: Time) -> bool {
         let (window, low, end) = (self.parent.min_window(), self.low(), self.inbound.end());
         if end == 0 {
@@ -117,11 +118,13 @@ impl Agent {
     fn settle(&mut self, cx: &mut Cx<'_>) {
         if let Some(from) = self.parent.take_wanted() {
             if self.config.repair == Repair::Session {
-                // The packet is not repeated under its number. The children continue with the first packet stored here.
+                // The missing packet does not arrive under its original number, so the children continue with the first packet
+                // stored here.
                 self.parent.skip_to(self.parent.store.first(), cx.now);
                 return self.parent.pump(cx.now, cx.effects);
             }
-            // Children of an agent that stopped, or of this agent before a restart, may lack packets that are not stored here.
+            // Children that belonged to a stopped agent, or to this agent before its restart, may lack packets that are not
+            // stored here.
             self.inbound.reach_back(from, self.parent.store.first());
             self.parent.store.reach_back(self.inbound.base());
             self.report(cx);
@@ -152,7 +155,7 @@ impl crate::node::Receiver for Agent {
         if arrival.marked {
             congested(&self.inbound, Cause::Mark, cx);
         }
-        // A full store drops packets, so its parent detects losses (paper 001, 3.2).
+        // If the store is full, the packet is dropped, and the parent of this agent detects the loss (paper 001, 3.2).
         if self.inbound.end() > 0 && data.seq.0 >= self.parent.end && !self.parent.has_room(data.seq.0) {
             self.refused += 1;
             return;
@@ -224,7 +227,7 @@ impl Relay for Agent {
         }
     }
 
-    /// An agent sends the source's packets under their numbers. No packet is sent by this call.
+    /// An agent sends no new packets. It forwards the packets of the source under their numbers.
     fn departure(&self, _: Layer) -> Departure {
         Departure::AfterReport
     }

@@ -11,9 +11,9 @@ use crate::time::{Span, Time};
 pub(super) struct Child {
     pub(super) id: ReceiverId,
     pub(super) board: Scoreboard,
-    /// One more than the highest packet that the child has.
+    /// One more than the highest packet number that the child has received.
     pub(super) end: u64,
-    /// Missing packets below this number are requested and not in flight.
+    /// Missing packets below this number count as lost, not as in flight.
     pub(super) lost_to: u64,
     /// Number of missing packets below `lost_to`.
     pub(super) lost: u64,
@@ -22,28 +22,30 @@ pub(super) struct Child {
     /// The child's group, and whether the child has confirmed it.
     pub(super) group: Group,
     pub(super) is_there: bool,
-    /// The latest order about the group, and the time of its repetition.
+    /// Number and sending time of the latest unconfirmed order about the child's group. `tell_at` is the time at which the order
+    /// is repeated.
     pub(super) reported: Option<(u32, Time)>,
     pub(super) tell_at: Time,
-    /// The first packet that the child must have, although it reported a later one.
+    /// The first packet that the child must have, although the child reported that it began with a later packet.
     pub(super) begins: Option<u64>,
     pub(super) moved_at: Option<Time>,
     pub(super) delay: RelativeDelay,
     pub(super) round_trip: RoundTrip,
-    /// The latest unanswered query, and the time of the next one.
+    /// Number and sending time of the latest unanswered query. `ask_at` is the time of the next query.
     pub(super) asked: Option<(u32, Time)>,
     pub(super) ask_at: Time,
-    /// Time at which the next report is overdue, while packets are outstanding below the child.
+    /// Time at which the child's next report is overdue, if packets are outstanding at the child's descendants.
     pub(super) overdue_at: Time,
-    /// The child was queried about late packets below this number. A timeout counts only after the wait for its answer.
+    /// The child was queried about late packets below this number. A timeout takes effect only if the query is not answered in
+    /// time.
     pub(super) probed_to: u64,
-    /// Number of packets acknowledged in this round of the group.
+    /// Number of packets that the child has acknowledged in the present round of its group.
     pub(super) acknowledged: u64,
     pub(super) backoff: u32,
     pub(super) summary: Option<Summary>,
     /// Times of the latest slow starts caused by this child.
     pub(super) slow_starts: SlowStarts,
-    /// Start of the present period of high or low delay.
+    /// Start of the present period of high delay, and of the present period of low delay.
     pub(super) high_since: Option<Time>,
     pub(super) low_since: Option<Time>,
 }
@@ -69,7 +71,7 @@ impl Group {
 /// The position of a parent in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The root. It sends the packets, so relative delays are round-trip times.
+    /// The root of the tree. Its clock stamps the packets, so relative delays are round-trip times.
     Sender,
     /// A sender's agent.
     Agent,
@@ -80,9 +82,9 @@ pub(super) enum Role {
 pub(super) struct Summary {
     /// The smallest window, in packets.
     pub(super) window: f64,
-    /// Maximum number of packets in flight, at the time when the child had received all packets below its `end`.
+    /// Maximum number of packets below the child's `end` that are in flight to a node of this part of the tree.
     pub(super) transit: u64,
-    /// The lowest packet that a node of this part misses.
+    /// The lowest packet that a node of this part of the tree misses.
     pub(super) low: u64,
 }
 
@@ -110,7 +112,7 @@ impl SlowStarts {
     }
 }
 
-/// Maximum factor of a timeout after doublings (TCP's).
+/// Maximum factor by which doublings extend a timeout, as in TCP.
 pub(super) const MAX_BACKOFF: u32 = 64;
 
 impl Child {
@@ -170,7 +172,7 @@ impl Child {
         new
     }
 
-    /// Declares all missing packets up to this one lost on the path to the child.
+    /// Declares lost, on the path to the child, all missing packets up to and including `seq`.
     pub(super) fn lose(&mut self, seq: u64) {
         let new = (self.lost_to..=seq).filter(|seq| !self.board.has(*seq)).count();
         self.lost += new as u64;
@@ -188,8 +190,8 @@ impl Child {
         self.summary.map_or(own, |summary| summary.low.min(own))
     }
 
-    /// Returns the lowest packet in flight to the child for the first time. Lost packets are excluded: they are in the
-    /// retransmission window.
+    /// Returns the lowest packet in flight to the child for the first time. Lost packets are excluded, because the retransmission
+    /// window covers them.
     pub(super) fn first_under_way(&self) -> u64 {
         let from = self.lost_to.max(self.board.base());
         (from..self.end).find(|seq| !self.board.has(*seq)).unwrap_or(from.max(self.end))
@@ -207,7 +209,8 @@ impl Child {
         self.outstanding(end).max(below)
     }
 
-    /// Returns the number of packets in flight less `end`, and the lowest `end` for which this value holds.
+    /// Returns the number of packets below `end` in flight, minus `end`. This difference is the same for every `end` from the
+    /// second returned value on.
     pub(super) fn transit_behind(&self) -> (i64, u64) {
         let known = self.board.base() + u64::from(self.board.above()) + self.lost;
         let own = -(known as i64);
@@ -215,7 +218,7 @@ impl Child {
         (own.max(below.unwrap_or(own)), self.end.max(self.board.end()))
     }
 
-    /// Returns the time of the next query of the child.
+    /// Returns the time of the next query to the child.
     pub(super) fn asks_at(&self, role: Role) -> Time {
         match role {
             // At the sender, relative delays are round-trip times.
@@ -224,7 +227,8 @@ impl Child {
         }
     }
 
-    /// Handles a report of more missing packets than before, down to `base`: the child has new descendants, or they need more.
+    /// Handles a report in which the child misses more packets than before, from `base` on. The child has new descendants, or its
+    /// descendants need more packets.
     pub(super) fn fall_back(&mut self, base: u64) {
         let before = std::mem::replace(&mut self.board, Scoreboard::new(base));
         for seq in (before.base()..self.end).filter(|seq| before.has(*seq)) {
@@ -234,19 +238,19 @@ impl Child {
         self.lost = (base..self.lost_to).filter(|seq| !self.board.has(*seq)).count() as u64;
     }
 
-    /// Orders the child to get all packets from this one on, if it began later.
+    /// Orders the child to get all packets from `from` on, if the child began with a later packet.
     pub(super) fn begin(&mut self, from: u64, now: Time) {
         if from < self.board.base() {
             (self.begins, self.tell_at) = (Some(from), now);
         }
     }
 
-    /// Returns whether the latest summary has packets outstanding below the child.
+    /// Returns whether packets are outstanding at the child's descendants, according to the latest summary.
     pub(super) fn has_outstanding_below(&self) -> bool {
         self.summary.is_some_and(|it| it.transit > 0 || it.low < self.end)
     }
 
-    /// Records a report of the child. The child may wait for packets below `end`.
+    /// Records a report of the child. The child counts as silent from now on if it still waits for packets below `end`.
     pub(super) fn receive(&mut self, end: u64, now: Time) {
         self.silent_since = if self.board.base() < end { Some(now) } else { None };
     }

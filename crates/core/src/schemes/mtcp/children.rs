@@ -1,11 +1,11 @@
-//! The children of a node, with extremes over their values. An update costs the logarithm of their number.
+//! The children of a node, with the extremes of their values. The cost of an update is logarithmic in the number of children.
 
 use super::child::{Child, Group, Role};
 use super::config::{Config, Repair};
 use crate::time::{Span, Time};
 use std::ops::{Deref, DerefMut};
 
-/// Children in the order of their numbers. They are read as a slice and changed by [`Children::edit`], which updates the
+/// The children in ascending order of their IDs. They are read as a slice, and changed by [`Children::edit`], which updates the
 /// extremes.
 #[derive(Debug, Clone)]
 pub(super) struct Children {
@@ -14,12 +14,13 @@ pub(super) struct Children {
     /// A tree of extremes. The root is at 1; the leaves, one for each child, begin at `leaves`.
     extremes: Vec<Extremes>,
     leaves: usize,
-    /// By child: the time at which its first packet is late, as set by [`Children::set_late`]. Stored as a tree like `extremes`.
+    /// For each child: the time at which its first packet is late, as set by [`Children::set_late`]. Stored as a tree like
+    /// `extremes`.
     late: Vec<Time>,
-    /// Children changed since their late times were computed, each once.
+    /// Children that have changed since their late times were computed; no child occurs twice.
     stale: Vec<usize>,
     is_stale: Vec<bool>,
-    /// Children that owe no acknowledgement of a packet, each once.
+    /// Children from which no acknowledgement is awaited; no child occurs twice.
     idle: Vec<usize>,
     is_idle: Vec<bool>,
 }
@@ -31,28 +32,28 @@ struct View {
     role: Role,
 }
 
-/// Sums, minima and maxima over some children. Pairs have one value per group.
+/// Sums, minima and maxima of values of several children. Arrays have one value per group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Extremes {
     pub(super) count: [usize; 2],
     /// The lowest packet that a child misses.
     pub(super) needed: u64,
-    /// The lowest packet that is not acknowledged by all children, for the window.
+    /// The lowest packet that some child of the group has not acknowledged; used for the window.
     pub(super) acknowledged: [u64; 2],
     /// Upper bound of the children's `lost_to`.
     pub(super) lost_to: [u64; 2],
     pub(super) round_trip: [Option<Span>; 2],
     pub(super) repair_timeout: [Span; 2],
-    /// Time of the next order to a child about its group, and of the next query.
+    /// Time of the next order to a child about its group, and of the next query to a child.
     pub(super) tell_at: Time,
     pub(super) ask_at: Time,
-    /// Minima over the children that receive the session: see [`Child::low`], [`Child::under_way`], and the smallest window below
-    /// them.
+    /// Minima over the children of the session's group: of [`Child::low`], of [`Child::under_way`], and of the windows in their
+    /// summaries.
     pub(super) low: u64,
     pub(super) under_way: u64,
     pub(super) window: f64,
-    /// Maximum number of packets in flight to such a child or below it, less the end of the sent packets. It is valid if that end
-    /// is `regular_from` or later.
+    /// Maximum number of packets in flight to a child of the session's group or to a descendant of such a child, minus the end of
+    /// the sent packets. The difference is valid if the end of the sent packets is at least `regular_from`.
     transit: i64,
     regular_from: u64,
 }
@@ -150,7 +151,8 @@ impl Children {
         &self.extremes[1]
     }
 
-    /// Returns the maximum number of packets below `end` in flight to a child that receives the session, or to a descendant.
+    /// Returns the maximum number of packets below `end` in flight to a child of the session's group, or to a descendant of such
+    /// a child.
     pub(super) fn transit(&self, end: u64) -> u64 {
         let Extremes { count, transit, regular_from, .. } = *self.extremes();
         if count[Group::Session as usize] == 0 {
@@ -163,8 +165,8 @@ impl Children {
         }
     }
 
-    /// Returns the first child whose extremes satisfy `fits`. The extremes of several children must satisfy it if those of one
-    /// child do.
+    /// Returns the first child whose extremes satisfy `fits`. If the extremes of one child satisfy `fits`, the extremes of every
+    /// set that contains this child must also satisfy `fits`.
     pub(super) fn first(&self, fits: impl Fn(&Extremes) -> bool) -> Option<usize> {
         let mut place = 1;
         if !fits(&self.extremes[place]) {
@@ -187,7 +189,7 @@ impl Children {
         self.rebuild();
     }
 
-    /// Changes values on which neither the extremes nor [`Children::set_late`] depend.
+    /// Returns the children for changes. Values on which the extremes or [`Children::set_late`] depend must not be changed.
     pub(super) fn each_aside(&mut self) -> impl Iterator<Item = &mut Child> {
         self.list.iter_mut()
     }
@@ -255,7 +257,7 @@ impl Children {
         self.is_idle.resize(self.list.len(), false);
     }
 
-    /// Records a packet sent to all: idle children now owe an acknowledgement.
+    /// Records a packet that was sent to all children. From now on an acknowledgement is awaited from idle children, too.
     pub(super) fn wake_idle(&mut self, now: Time) {
         let mut idle = std::mem::take(&mut self.idle);
         for child in idle.drain(..) {
@@ -308,7 +310,7 @@ impl Children {
 
 #[cfg(test)]
 impl Children {
-    /// Checks that the extremes are those of the children, and that acknowledgements of sent packets are awaited.
+    /// Checks that the stored extremes agree with the children, and that an acknowledgement is awaited for every sent packet.
     pub(super) fn check(&self, end: u64) {
         let folded = self.list.iter().map(|child| Extremes::of(child, &self.view));
         assert_eq!(*self.extremes(), folded.fold(Extremes::NONE, |all, one| all.and(&one)));

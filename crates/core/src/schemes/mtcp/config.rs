@@ -1,4 +1,4 @@
-//! Parameters of MTCP. The paper prints few numbers; open values are marked.
+//! Parameters of MTCP. The paper prints few numbers; the values that it leaves open are marked as open.
 
 use crate::field;
 use crate::node::RelaySpec;
@@ -24,30 +24,31 @@ configuration! {
         repair: Repair = Repair::Tree
             => choice["repair", { "tree" => Tree, "session" => Session },
                 "repair of lost packets: by parents in the tree, or by the session itself"];
-        /// Queued packets below which a window grows in avoidance (Vegas' "alpha"). The paper prints no thresholds. With the 1
-        /// and 3 packets of ns-2's Vegas, a session gets less than a tenth of the rate of a TCP flow that fills a FIFO of 50
-        /// packets.
+        /// Number of queued packets below which a window grows in avoidance (Vegas' "alpha"). The paper prints no thresholds.
+        /// With the thresholds of ns-2's Vegas (1 and 3 packets), a session gets less than a tenth of the rate of a TCP flow that
+        /// fills a FIFO of 50 packets.
         alpha: f64 = 6.0
             => number["alpha", NumberRange::of(0.0, 1e6), "queue, in packets, below which a window grows"];
-        /// Queued packets above which a window shrinks ("beta").
+        /// Number of queued packets above which a window shrinks (Vegas' "beta").
         beta: f64 = 12.0
             => number["beta", NumberRange::of(0.0, 1e6), "queue, in packets, above which a window shrinks"];
-        /// Queued packets that end slow start ("gamma").
+        /// Number of queued packets that ends slow start (Vegas' "gamma").
         gamma: f64 = 6.0
             => number["gamma", NumberRange::of(0.0, 1e6), "queue, in packets, that ends slow start"];
-        /// Ratio of a window after a loss to the window before. Open in the paper, which modifies Vegas: Vegas uses three
-        /// quarters, TCP one half.
+        /// Ratio of a window after a loss to the window before it. Open in the paper, which modifies Vegas. Vegas itself uses
+        /// three quarters, and TCP uses one half.
         decrease: f64 = 0.75
             => number["dec", NumberRange::of(0.1, 0.99), "fraction of a window that remains after a loss"];
-        /// Number of later packets whose arrival makes a packet count as lost (TCP's, open in the paper).
+        /// Number of later packets after whose arrival a missing packet counts as lost. Open in the paper; the value is TCP's.
         duplicates: u8 = 3
             => whole["dup", 1, 16, "number of later packets after which a packet counts as lost"];
-        /// Whether a single lost packet is spared. The paper of 1999 has a loss filter, but its rule is not known. The
-        /// paper of 1998 has none.
+        /// Whether a single loss leaves the window unchanged. The paper of 1999 has such a loss filter, but the filter's rule is
+        /// not known. The paper of 1998 has no loss filter.
         loss_filter: LossFilter = LossFilter::Off
             => choice["loss-filter", { "off" => Off, "on" => On },
                 "on: only a second loss in the same or the next round reduces the window"];
-        /// Time at which a node may judge its queues. Open in the paper, where each node would do so once per round of that node.
+        /// The times at which a node may judge its queues. Open in the paper, which suggests that each node judges its queues
+        /// once per round of its own children.
         rounds: Rounds = Rounds::Tree
             => choice["rounds", { "tree" => Tree, "own" => Own },
                 "round after which a node evaluates its queue: that of the whole tree, or of its own children"];
@@ -55,25 +56,26 @@ configuration! {
         headroom: f64 = 16.0
             => number["headroom", NumberRange::of(0.0, 1e6),
                 "an agent's window is at most twice the session's window plus this number of packets"];
-        /// Number of new packets per acknowledgement (delayed acknowledgements, TCP's number).
+        /// Number of new packets per acknowledgement (as with TCP's delayed acknowledgements).
         ack_every: u8 = 2 => whole["ack-every", 1, 16, "new packets per acknowledgement"];
         /// Maximum delay of an acknowledgement that waits for a further packet. Open in the paper.
         ack_delay: Span = Span::from_millis(100)
             => seconds["ack-delay", NumberRange::up_to(10.0), "maximum delay of an acknowledgement"];
-        /// Maximum interval of an agent's reports while packets are outstanding below it. Open; this value gives figure 3's 200
-        /// to 250 ms.
+        /// Maximum interval between an agent's reports while packets to the agent or its descendants are outstanding. Open; this
+        /// value reproduces the 200 to 250 ms of figure 3.
         report_every: Span = Span::from_millis(250)
             => seconds["report-every", NumberRange::up_to(60.0),
                 "maximum time between two reports of an agent while its subtree has unacknowledged packets"];
-        /// Relative change of the smallest window of its part of the tree at which an agent reports at once. Open.
+        /// Relative change of the smallest window in an agent's part of the tree after which the agent reports at once. Open.
         report_change: f64 = 0.2
             => number["report-change", NumberRange::up_to(10.0),
                 "relative change of the smallest window in its subtree after which an agent reports at once"];
-        /// Number of deviations above the mean delay after which a packet is late (TCP's four).
+        /// A packet is late after the mean delay plus this number of mean deviations (four, as in TCP).
         deviations: f64 = 4.0
             => number["deviations", NumberRange::up_to(100.0),
                 "number of mean deviations above the mean delay after which a packet is late"];
-        /// Minimum slack above the mean delay. Open in the paper; the value of later TCPs.
+        /// Minimum slack that is added to the mean delay before a packet is late. Open in the paper; the value is that of later
+        /// TCPs.
         min_slack: Span = Span::from_millis(200)
             => seconds["slack", NumberRange::up_to(60.0),
                 "minimum time above the mean delay after which a packet is late"];
@@ -81,20 +83,20 @@ configuration! {
         first_timeout: Span = Span::from_secs(3)
             => seconds["first-timeout", NumberRange::up_to(60.0),
                 "time after which a packet is late before the first delay sample"];
-        /// Maximum slack after doublings by consecutive timeouts; `None` for 64 times the slack (TCP's). Open in the paper.
+        /// Maximum slack after doublings by consecutive timeouts; `None` for 64 times the slack, as in TCP. Open in the paper.
         max_slack: Option<Span> = None
             => seconds["longest-slack" or "off", NumberRange::up_to(1e4),
                 "consecutive timeouts double the slack up to this value; off: up to 64 times"];
-        /// The rounds of slow start in which the window grows. Vegas uses every second one; the paper has no other rule.
+        /// The rounds of slow start in which the window grows. Vegas uses every second round, and the paper has no other rule.
         slow_start: SlowStart = SlowStart::EverySecond
             => choice["slow-start", { "every-second" => EverySecond, "every" => Every },
                 "rounds of slow start in which the window grows"];
-        /// Duration for which the minimum relative delay is stored. Open. Without a limit, clock drift would make the minimum
-        /// obsolete.
+        /// Duration for which the minimum relative delay is stored. Open. Without this limit, clock drift would make the minimum
+        /// wrong.
         delay_memory: Span = Span::from_secs(300)
             => seconds["delay-memory", NumberRange::of(1.0, 1e6),
                 "time for which the minimum delay is remembered"];
-        /// The interval at which an agent queries a new child's round-trip time, four times.
+        /// Interval between an agent's first four queries of a new child's round-trip time.
         poll_first: Span = Span::from_secs(1)
             => seconds["poll-first", NumberRange::up_to(1e4),
                 "interval of an agent's first four queries of a child's round-trip time"];
@@ -105,16 +107,16 @@ configuration! {
         /// Maximum number of packets that a node stores. Open: the paper only states that buffers are bounded.
         store: u32 = 512
             => whole["store", 16, 1_000_000, "maximum number of packets that a node caches for its children"];
-        /// Threshold below which the retransmission window grows by one per acknowledged repair. Open.
+        /// Threshold, in packets, below which the retransmission window grows by one per acknowledged repair. Open.
         repair_threshold: f64 = 16.0
             => number["repair-threshold", NumberRange::of(1.0, 512.0),
                 "retransmission window, in packets, up to which each repair adds a packet to it"];
-        /// Duration of silence after which a child is given up, while packets are sent to it. The wait also includes at least
-        /// three of its timeouts. Open.
+        /// Duration of silence after which a child is given up, if packets are sent to it. The duration is at least three
+        /// timeouts of the child. Open.
         silence: Span = Span::from_secs(30)
             => seconds["silence", NumberRange::up_to(1e5),
                 "silence, while packets are sent, after which a child is given up; at least three of its timeouts"];
-        /// Maximum number of windows sent per round, two packets at once; `None` for no pacing, as in the paper.
+        /// Maximum sending rate, in windows per round; two packets are sent at a time. `None` for no pacing, as in the paper.
         pacing: Option<f64> = None
             => number["pacing" or "off", NumberRange::of(1.0, 10.0),
                 "maximum number of windows sent per round"];
@@ -123,7 +125,7 @@ configuration! {
             => choice["localize", { "off" => Off, "slow-starts" => SlowStarts, "delay" => Delay,
                 "either" => Either },
                 "signs of a child's persistent congestion, which moves the child into its parent's local group"];
-        /// The parameters of detection and moves.
+        /// The parameters of congestion localization.
         local: Local = Local::published()
             => option[Opt::whole("local-starts", 1, 8, field!(local.slow_starts as u8),
                 "number of slow starts caused by a child after which the child is moved")]
@@ -145,7 +147,7 @@ configuration! {
                 "minimum time after its return before a child is moved again")];
     }
 
-    /// The paper's values, with open values as stated at the fields.
+    /// The paper's values. For values that the paper leaves open, see the fields.
     pub fn published;
 
     impl Configure for Config {
@@ -163,24 +165,26 @@ configuration! {
     }
 }
 
-/// Parameters of congestion localization (paper 001, 3.2). The paper describes it and prints no number: all values are open.
+/// Parameters of congestion localization (paper 001, 3.2). The paper describes localization without numbers, so all values are
+/// open.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Local {
     /// Number of slow starts after which the child that caused them counts as persistently congested.
     pub slow_starts: u8,
     /// Duration in which these slow starts must occur.
     pub within: Span,
-    /// Minimum threshold of a child's high queueing delay.
+    /// Minimum queueing delay of a child that counts as high.
     pub high: Span,
-    /// Threshold as a part of the round-trip time to the child. The higher threshold applies.
+    /// Minimum queueing delay that counts as high, as a fraction of the round-trip time to the child. The larger of both
+    /// thresholds applies.
     pub high_part: f64,
     /// Duration for which the delay must be high.
     pub hold: Span,
-    /// Threshold of low delay, as a part of the threshold of high delay.
+    /// Maximum queueing delay that counts as low, as a fraction of the threshold of high delay.
     pub low_part: f64,
-    /// Duration of low delay without backlog after which a moved child returns.
+    /// Duration of low delay without backlog after which a moved child returns to the session's group.
     pub recover: Span,
-    /// Interval between checks.
+    /// Interval between checks of the children for persistent congestion.
     pub check: Span,
     /// Duration for which a returned child is not moved again.
     pub again: Span,
@@ -205,19 +209,19 @@ impl Local {
 /// The packets that the sender compares with the smallest window of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// The maximum number of packets in flight to any node of the tree (the paper of 1999: the transit window).
+    /// The maximum number of packets in flight to any node of the tree (the transit window of the paper of 1999).
     Transit,
-    /// The packets that the sender's own children have not acknowledged (the paper). With near children, the sender gets ahead of
-    /// far ones.
+    /// The packets that the sender's own children have not acknowledged (as in the paper). If these children are near, the sender
+    /// sends faster than distant nodes can receive.
     Own,
 }
 
 /// The node that repairs losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repair {
-    /// The parent in the tree repeats lost packets under their old numbers (the paper).
+    /// The parent in the tree repeats lost packets under their old numbers, as in the paper.
     Tree,
-    /// The session's delivery repairs under new numbers. No node waits for a lost packet.
+    /// The session's delivery repairs losses under new packet numbers. No node waits for a lost packet.
     Session,
 }
 
@@ -239,11 +243,11 @@ pub enum SlowStart {
     Every,
 }
 
-/// Time at which a node may judge its queues.
+/// The times at which a node may judge its queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounds {
-    /// At most once per round of the whole tree. Otherwise a near child would trigger many changes before the first one has an
-    /// effect.
+    /// At most once per round of the whole tree. Otherwise a near child would cause many window changes before the first change
+    /// has an effect.
     Tree,
     /// Once the node's children have acknowledged all packets in flight.
     Own,
@@ -263,15 +267,16 @@ pub enum Localize {
 }
 
 impl Config {
-    /// Returns the slack above a delay: `times` times `slack`, at most the maximum slack.
+    /// Returns `slack` multiplied by `times`, at most the maximum slack.
     pub(super) fn doubled(&self, slack: Span, times: u32) -> Span {
         let long = slack * u64::from(times);
         self.max_slack.map_or(long, |longest| long.min(longest.max(slack)))
     }
 
-    /// Returns the settings for a real network: the session's delivery repairs, only agents below the source move children, and a
-    /// first timeout of 1 s as in RFC 6298, 2.1. Packets are paced. After an interruption the first packet is sent within a
-    /// second, and every round of slow start grows. A receiver that is silent for a second does not delay other receivers.
+    /// Returns the settings for a real network. The session's delivery repairs losses, and only agents below the source move
+    /// children. Packets are paced, and the first timeout is 1 s as in RFC 6298, 2.1. After an interruption the first packet is
+    /// sent within a second, and the window grows in every round of slow start. A receiver that is silent for a second does not
+    /// delay other receivers.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),

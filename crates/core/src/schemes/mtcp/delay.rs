@@ -3,9 +3,9 @@
 use super::config::Config;
 use crate::time::{Span, Time};
 
-/// Relative time delays "RTD" to a child (paper 001, 3.1): the difference between the sender's clock at the sending of a packet
-/// and this node's clock at the arrival of its acknowledgement. Only differences of such delays are meaningful, so a constant
-/// offset between the clocks has no effect.
+/// Relative time delays "RTD" to a child (paper 001, 3.1). The delay of a packet is the difference between two clocks: the
+/// sender's clock when the packet is sent, and this node's clock when the packet's acknowledgement arrives. Only differences of
+/// such delays are meaningful, so a constant offset between the clocks has no effect.
 #[derive(Debug, Clone)]
 pub(super) struct RelativeDelay {
     /// The first sample, in nanoseconds. Other samples are relative to it, so rounding does not depend on the clocks.
@@ -17,9 +17,9 @@ pub(super) struct RelativeDelay {
     round: (f64, u32),
 }
 
-/// Difference from the mean, in seconds, above which a sample is a clock step.
+/// Difference from the mean, in seconds, above which a sample counts as a clock step.
 const STEP: f64 = 10.0;
-/// Initial deviation, in seconds. TCP's half of the delay is meaningless between two clocks.
+/// Initial deviation, in seconds. TCP's initial value is half of the delay, which is meaningless between two clocks.
 const FIRST_DEVIATION: f64 = 0.25;
 
 impl RelativeDelay {
@@ -27,7 +27,7 @@ impl RelativeDelay {
         RelativeDelay { origin: 0, mean: None, least: SlidingLeast::new(memory), round: (0.0, 0) }
     }
 
-    /// Adds a sample: the difference between this clock and the sender's, in nanoseconds.
+    /// Adds a sample: the difference between this node's clock and the sender's clock, in nanoseconds.
     pub(super) fn sample(&mut self, nanos: i64, now: Time) {
         if self.mean.is_none() {
             self.origin = nanos;
@@ -51,7 +51,8 @@ impl RelativeDelay {
         self.round = (self.round.0 + seconds, self.round.1 + 1);
     }
 
-    /// Returns the time at which a packet sent at `sent_at` is late here: after the mean delay and a slack multiplied by `times`.
+    /// Returns the time at which a packet sent at `sent_at` is late here: after the mean delay plus the slack multiplied by
+    /// `times`.
     pub(super) fn late(&self, sent_at: Time, config: &Config, times: u32) -> Option<Time> {
         let (mean, deviation) = self.mean?;
         let slack = Span::from_secs_f64(config.deviations * deviation).max(config.min_slack);
@@ -67,7 +68,7 @@ impl RelativeDelay {
         Some((mean - self.least.get()?).max(0.0))
     }
 
-    /// Returns the same difference for the samples of this round.
+    /// Returns the difference between the mean delay of this round and the minimum delay.
     pub(super) fn queueing_in_round(&self) -> Option<f64> {
         let (sum, count) = self.round;
         let least = self.least.get()?;
@@ -79,7 +80,7 @@ impl RelativeDelay {
     }
 }
 
-/// The minimum over a period of time, in tenths of the period.
+/// The minimum over a sliding period, stored as one minimum for each tenth of the period.
 #[derive(Debug, Clone)]
 struct SlidingLeast {
     parts: [f64; PARTS],

@@ -1,5 +1,5 @@
-//! A parent in a session whose delivery repairs under new numbers. Packets missing at its own node never arrive under their
-//! numbers, so no child may wait for them.
+//! A parent in a session whose delivery repairs losses under new packet numbers. A packet that the parent misses never arrives
+//! under its original number, so no child may wait for it.
 
 use super::child::Group;
 use super::parent::{From, Parent};
@@ -17,7 +17,7 @@ impl Parent {
         self.from == From::Delivery && seq + u64::from(self.config.duplicates) < self.end
     }
 
-    /// Gives up the packets of this range that are missing here: no child waits for them.
+    /// Gives up the packets of this range that are missing here, so that no child waits for them.
     pub(super) fn give_up(&mut self, packets: Range<u64>, now: Time) {
         let store = &self.store;
         let gone = packets.filter(|seq| store.get(*seq).is_none());
@@ -35,8 +35,8 @@ impl Parent {
         }
     }
 
-    /// Skips the next packet for the local group if it is missing here and will never arrive. This is known when later packets
-    /// have arrived or, at the end of the stream, after a wait.
+    /// Skips the next packet for the local group if the packet is missing here and will never arrive. This is certain when later
+    /// packets have arrived or, at the end of the stream, after a wait.
     pub(super) fn pass_over(&mut self, now: Time) {
         let first = self.next_local;
         if first >= self.end || self.store.get(first).is_some() {

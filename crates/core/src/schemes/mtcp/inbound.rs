@@ -1,4 +1,4 @@
-//! Inbound side of a node of the tree: received packets, and its acknowledgements to its parent (paper 001, 3.1).
+//! Inbound side of a node of the tree: the received packets, and the acknowledgements to the parent (paper 001, 3.1).
 
 use super::config::{Config, Repair};
 use super::scoreboard::Scoreboard;
@@ -17,25 +17,26 @@ pub(super) struct Inbound {
     ack_every: u8,
     ack_delay: Span,
     board: Scoreboard,
-    /// The first packet that this node must have. It is later for a late joiner.
+    /// The first packet that this node must have. A late joiner begins with a later packet.
     begun: u64,
     /// One more than the highest packet received; 0 before the first one.
     end: u64,
     newest_at: Time,
     /// Whether the highest packet gives a delay sample that was not reported yet.
     is_sample: bool,
-    /// Number of in-order packets that wait for an acknowledgement, and the deadline of the acknowledgement.
+    /// Number of in-order packets that wait for an acknowledgement, and the deadline for this acknowledgement.
     pending: u8,
     due: Time,
     /// The parent's group to which this node belongs.
     group: u8,
-    /// Counter that selects the older holes for the next second report.
+    /// Number of reports sent so far for holes that did not fit in a first report. The number selects the holes of the next such
+    /// report.
     turn: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ArrivalKind {
-    /// A packet that was missing; `urgent` if it is to be acknowledged at once.
+    /// A packet that was missing; `urgent` if it must be acknowledged at once.
     New { urgent: bool },
     /// A packet that had arrived before.
     Duplicate,
@@ -43,9 +44,10 @@ pub(super) enum ArrivalKind {
     NoRoom,
 }
 
-/// In sessions whose delivery repairs losses: distance behind the newest packet from which packets are not awaited.
+/// In sessions whose delivery repairs losses: distance from the newest packet number at which a missing packet is no longer
+/// awaited.
 const WAITED_FOR: u64 = 256;
-/// A step by at least this number starts another stream: everything restarts (00-common, C5).
+/// If a packet number differs from the newest one by at least this value, another stream has started, and all state is reset.
 const ANEW: u64 = 1 << 15;
 
 impl Inbound {
@@ -147,7 +149,7 @@ impl Inbound {
         }
     }
 
-    /// Acknowledges the received packets, in one report or two.
+    /// Acknowledges the received packets. In a tree, a second report lists holes that do not fit in the first report.
     pub(super) fn acknowledge(&mut self, cx: &mut Cx<'_>) {
         if self.end == 0 {
             return;
@@ -198,7 +200,7 @@ impl Inbound {
         due
     }
 
-    /// Handles an order of the parent. Returns whether this node is to report its state.
+    /// Handles an order of the parent. Returns whether this node must now report its state.
     pub(super) fn on_order(&mut self, order: &Order, cx: &mut Cx<'_>) -> bool {
         if order.to != self.me {
             return false;
@@ -210,7 +212,7 @@ impl Inbound {
             } else if self.end == 0 {
                 (self.board, self.end, self.begun) = (Scoreboard::new(from), from, from);
             } else if from < self.begun {
-                // This node joined in time and lost the first packets.
+                // This node joined in time but lost the first packets.
                 self.reach_back(from, self.begun);
             } else if from <= self.board.base() + Scoreboard::SPAN {
                 self.board.advance(from, 0);
@@ -239,16 +241,16 @@ impl Inbound {
         (self.pending, self.due, self.is_sample) = (0, Time::NEVER, false);
     }
 
-    /// At most [`Scoreboard::SPAN`].
+    /// Returns at most [`Scoreboard::SPAN`].
     const fn behind(&self) -> u16 {
         self.end.saturating_sub(self.board.base()) as u16
     }
 }
 
-/// Numbers stay below the limit of the wire format.
+/// Maximum packet number, so that numbers stay below the limit of the wire format.
 const LAST: u64 = (1 << 61) - 1;
 
-/// Returns the next holes, in the form of a report.
+/// Takes holes from the iterator and returns them in the form of a report.
 fn list(holes: &mut impl Iterator<Item = (u64, u64)>, end: u64) -> Holes {
     let mut listed = Holes::default();
     for (place, (first, count)) in listed.0.iter_mut().zip(holes) {

@@ -11,11 +11,11 @@ use crate::time::{Span, Time};
 
 /// Minimum interval between two packets to the local group.
 pub(super) const MIN_GAP: Span = Span::from_micros(50);
-/// Difference, in packets, below which the session's window and that of this part count as equal.
+/// Maximum difference, in packets, at which the session's window and the window of this part of the tree count as equal.
 const EQUAL: f64 = 1.0;
 
 impl Parent {
-    /// Moves children with persistent congestion, and returns children that have recovered.
+    /// Moves children with persistent congestion to the local group, and moves recovered children back to the session's group.
     pub(super) fn localize(&mut self, now: Time) {
         if self.config.localize == Localize::Off || self.config.repair == Repair::Session {
             return;
@@ -24,7 +24,7 @@ impl Parent {
         self.bring_back(now);
         let congested = |child: &Child| child.group == Group::Session && self.is_congested(child, now);
         let moved = self.children.iter().filter(|child| congested(child)).count();
-        // If all children are congested, the path to this node is congested, and the parent detects it.
+        // If all children are congested, the congestion is on the path to this node, and the parent detects it.
         if moved == 0 || moved == self.of(Group::Session).count() {
             return;
         }
@@ -95,8 +95,8 @@ impl Parent {
         self.regroup(now);
     }
 
-    /// Returns children with a long period of short queues and no backlog to the session's group. Its window restarts in slow
-    /// start.
+    /// Moves children back to the session's group after a long period of short queues without backlog. The window of the
+    /// session's group restarts in slow start.
     fn bring_back(&mut self, now: Time) {
         let local = self.config.local;
         let (end, store) = (self.end, u64::from(self.config.store));
@@ -136,7 +136,7 @@ impl Parent {
         }
     }
 
-    /// Sends the next packet to the local group, when its window allows it.
+    /// Sends the next packet to the local group, if the window of this group allows it.
     pub(super) fn forward(&mut self, now: Time, effects: &mut Effects) {
         if self.local_at > now {
             return;
@@ -177,7 +177,7 @@ impl Parent {
         self.local_at = now + round.scaled(0.5 / size.max(1.0)).max(MIN_GAP);
     }
 
-    /// Schedules sending to the local group after the arrival of a packet.
+    /// Schedules sending to the local group after a packet has arrived.
     pub(super) fn wake_local(&mut self, now: Time) {
         if self.local_at.is_never() && self.has(Group::Local) {
             self.local_at = now;

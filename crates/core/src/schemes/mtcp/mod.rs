@@ -1,10 +1,10 @@
 //! MTCP: TCP-like congestion control over a tree (paper 001).
 //!
-//! The source is the root of a tree, whose inner nodes are sender's agents. An agent is a receiver that receives the
+//! The source is the root of a tree, whose inner nodes are sender's agents. An agent is a receiver that also receives the
 //! acknowledgements of its children, stores packets for them and repairs their losses. Every parent has a window over its
-//! children. TCP Vegas' rules control the window, with relative delays between two clocks. Agents report the smallest window of
-//! their part of the tree, and the source sends as much as the smallest window allows. Children with persistent congestion are
-//! moved into a group of their parent, which is sent at a separate rate.
+//! children. The window follows TCP Vegas' rules, with relative delays between two clocks. Agents report the smallest window of
+//! their part of the tree, and the source sends as much as the smallest window allows. A child with persistent congestion is
+//! moved into a separate group, to which its parent sends at a separate rate.
 //!
 //! ```text
 //!   source ---- multicast data ----> all             window   moves with acknowledgements of the children
@@ -21,7 +21,7 @@
 //! | `timeouts` | late packets, and silent children |
 //! | `outbound` `repairs` | packets to children, and the retransmission window |
 //! | `local` | congestion localization |
-//! | `external_repair` | agents where the session's delivery repairs as well |
+//! | `external_repair` | agents in sessions whose delivery repairs losses |
 //! | `source` `agent` `receiver` | the three roles |
 
 mod agent;

@@ -29,7 +29,7 @@ impl Parent {
         self.forward(now, effects);
     }
 
-    /// Returns the mark of packets to all.
+    /// Returns the mark of packets that are sent to all children.
     pub(super) fn mark(&self) -> Mark {
         Mark::Window { window: self.session_window as f32, rtt: self.session_round.as_secs_f64() as f32 }
     }
@@ -64,7 +64,7 @@ impl Parent {
         self.orders
     }
 
-    /// Orders a child into its group, until the child confirms the order.
+    /// Orders a child to join its group, and repeats the order until the child confirms it.
     fn tell(&mut self, now: Time, effects: &mut Effects) {
         let Some(place) = self.children.first(|it| it.tell_at <= now) else { return };
         let child = &self.children[place];
@@ -76,9 +76,9 @@ impl Parent {
         (child.tell_at, child.reported) = (now + again, Some((number, now)));
     }
 
-    /// Queries a child's round-trip time, or an agent's summary. An agent does not repeat a summary after which nothing is
-    /// outstanding. If such a summary is lost, the window remains closed. Only a query opens it again, as a probe opens TCP's
-    /// window (RFC 9293, 3.8.6.1).
+    /// Queries a child's round-trip time, or an agent's summary. An agent does not repeat a summary after which no packets are
+    /// outstanding. If such a summary is lost, the window remains closed. Only a query opens the window again, as a probe opens
+    /// TCP's window (RFC 9293, 3.8.6.1).
     fn ask(&mut self, now: Time, effects: &mut Effects) {
         let Some(place) = self.children.first(|it| it.ask_at <= now) else { return };
         let child = &self.children[place];
@@ -91,8 +91,8 @@ impl Parent {
         (child.ask_at, child.asked, child.overdue_at) = (next, Some((number, now)), overdue_at);
     }
 
-    /// Returns the time at which a child's next report is overdue, after a report or a query now: a report interval and a timeout
-    /// later.
+    /// Returns the time at which a child's next report is overdue: one report interval and one timeout after `now`, the time of
+    /// the latest report or query.
     pub(super) fn overdue_at(&self, place: usize, now: Time) -> Time {
         let child = &self.children[place];
         if !child.has_outstanding_below() {

@@ -17,11 +17,11 @@ use std::ops::Range;
 pub(super) struct Parent {
     pub(super) config: Config,
     pub(super) role: Role,
-    /// The children, by their numbers.
+    /// The children, in ascending order of their IDs.
     pub(super) children: Box<Children>,
     /// The announced number of children. No packet is dropped until all of them have reported.
     pub(super) expected: usize,
-    /// Whether the first packet is repeated until these children have reported.
+    /// Whether the first packet is repeated until all announced children have reported.
     pub(super) is_calling: bool,
     /// The windows and repairs of the two groups.
     pub(super) groups: [GroupState; 2],
@@ -34,7 +34,7 @@ pub(super) struct Parent {
     /// The next packet for the local group.
     pub(super) next_local: u64,
     pub(super) local_at: Time,
-    /// Start of the wait for that packet, which is missing here.
+    /// Start of the wait for packet `next_local`, which is missing here.
     pub(super) hole_since: Option<Time>,
     pub(super) check_at: Time,
     /// The earliest timer of a child.
@@ -46,21 +46,21 @@ pub(super) struct Parent {
     pub(super) moves: u64,
     /// Losses that children reported.
     pub(super) losses: u64,
-    /// The first packet retained for children that may replace a removed one or are ordered to begin earlier, and the end of the
-    /// retention.
+    /// The first packet that is retained, and the time until which it is retained. Packets are retained for children that replace
+    /// a removed child, or that are ordered to begin earlier.
     kept: Option<(u64, Time)>,
-    /// The lowest packet that a child misses, that is not stored here, and that the upstream parent may have.
+    /// The lowest packet that a child misses and that is not stored here. The upstream parent may have this packet.
     wanted: Option<u64>,
-    /// Whether packets missing here may still come.
+    /// The origin of packets that are missing here.
     pub(super) from: From,
 }
 
 /// The origin of packets that a node lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum From {
-    /// The node's parent, which sends a missing packet again under its number.
+    /// The node's parent, which sends a missing packet again under its original number.
     Parent,
-    /// The session's delivery, which uses another number. The missing number never arrives.
+    /// The session's delivery, which repairs losses under new numbers. A missing packet never arrives under its original number.
     Delivery,
 }
 
@@ -69,7 +69,7 @@ pub(super) enum From {
 pub(super) struct GroupState {
     pub(super) window: Window,
     pub(super) repairs: Repairs,
-    /// All children of the group have all packets below this one.
+    /// Number below which all children of the group have all packets.
     pub(super) acknowledged: u64,
 }
 
@@ -78,18 +78,18 @@ pub(super) struct GroupState {
 pub(super) enum Use {
     /// The session uses its whole allowance.
     Full,
-    /// The session uses less, so acknowledgements prove no further capacity.
+    /// The session uses less than its window permits, so acknowledgements are no evidence of further capacity.
     Partial,
 }
 
-/// Maximum credible delay of a child. Larger values indicate a lie or a wrong clock.
+/// Maximum credible delay of a child. Larger values indicate a false report or a wrong clock.
 const MAX_HOLD: Span = Span::from_secs(10);
-/// Minimum interval between two turns of sending.
+/// Minimum interval between two opportunities to send.
 const MIN_GAP: Span = Span::from_micros(50);
-/// Maximum age, in packets, of packets that an agent requests from its parent for a child. Half of its store is a further limit,
-/// because the agent must store all packets since then.
+/// Maximum age, in packets, of a packet that an agent requests from its parent for a child. The age is also limited to half of
+/// the agent's store, because the agent must store all packets from the requested one on.
 const REACH: u64 = Scoreboard::SPAN / 2;
-/// Upper bound of the window in multiples of the session's window; the headroom is added.
+/// Upper bound of a window, without the headroom: a multiple of the session's window.
 const TIMES_SESSION: f64 = 2.0;
 
 impl Parent {
@@ -151,7 +151,7 @@ impl Parent {
         own.min(self.children.extremes().window)
     }
 
-    /// Returns the child whose part of the tree has the smallest window, if that is not this node's window.
+    /// Returns the child whose part of the tree has the smallest window; `None` if this node's own window is smaller.
     pub(super) fn limiting(&self) -> Option<ReceiverId> {
         let least = self.min_window();
         let place = self.children.first(|it| it.window <= least && it.window.is_finite());
@@ -184,7 +184,7 @@ impl Parent {
         self.count(group) > 0
     }
 
-    /// Returns whether there is room for this packet: it fits into the store, or descendants do not need it.
+    /// Returns whether there is room for this packet: the packet fits into the store, or no descendant needs it.
     pub(super) fn has_room(&self, seq: u64) -> bool {
         self.config.repair == Repair::Session
             || self.store.len() == 0
@@ -245,7 +245,7 @@ impl Parent {
         self.timer_at = self.timer_at.min(next);
     }
 
-    /// Handles a report of a child. Returns whether it was new information.
+    /// Handles a report of a child. Returns whether the report contained new information.
     pub(super) fn on_report(&mut self, report: &Report, usage: Use, now: Time) -> bool {
         let echo = report.content.echo();
         if echo.seq.0 >= self.end + Scoreboard::SPAN {
@@ -289,13 +289,13 @@ impl Parent {
         self.regroup(now);
     }
 
-    /// Retains packets from `low` on for some time. They may still be requested, although no known child misses them.
+    /// Retains packets from `low` on for some time. Although no known child misses these packets, they may still be requested.
     fn keep(&mut self, low: u64, now: Time) {
         let low = self.kept.map_or(low, |(other, _)| other.min(low));
         self.kept = Some((low, now + self.config.first_timeout));
     }
 
-    /// Orders the present children to begin at packet `from`, if they began later.
+    /// Orders the children that began after packet `from` to begin at this packet.
     pub(super) fn begin(&mut self, from: u64, now: Time) {
         if self.config.repair == Repair::Tree && self.children.iter().any(|child| from < child.board.base()) {
             self.keep(from, now);
@@ -316,7 +316,7 @@ impl Parent {
         self.timer_at = Time::NEVER;
     }
 
-    /// Handles that missing packets below `base` will never arrive here: children continue from `base`.
+    /// Makes the children continue from `base`, because missing packets below it will never arrive here.
     pub(super) fn skip_to(&mut self, base: u64, now: Time) {
         for place in 0..self.children.len() {
             let first = self.children[place].board.base();
@@ -389,7 +389,8 @@ impl Parent {
         self.children.binary_search_by_key(&id, |child| child.id)
     }
 
-    /// Handles the reported progress of a child, which may be new. Returns the child's place; `None` for an invalid report.
+    /// Handles the progress that a child reports, and adds the child if it is new. Returns the child's index; `None` for an
+    /// invalid report.
     fn received(&mut self, id: ReceiverId, echo: Echo, behind: u16, now: Time) -> Option<usize> {
         let base = (echo.seq.0 + 1).checked_sub(behind.into())?;
         let place = match self.place(id) {
@@ -418,8 +419,8 @@ impl Parent {
         Some(place)
     }
 
-    /// Returns the packets newly known to be missing at a child: all packets for a new child, or the packets that new descendants
-    /// of a child lack. They are repaired, and do not indicate congestion.
+    /// Returns the packets newly known to be missing at a child. For a new child, these are all packets. For a known child, they
+    /// are the packets that its new descendants lack. These packets are repaired, but do not indicate congestion.
     fn newly_owed(&mut self, id: ReceiverId, base: u64, end: u64, now: Time) -> Range<u64> {
         if self.config.repair == Repair::Session {
             return 0..0;
@@ -427,7 +428,7 @@ impl Parent {
         let Ok(place) = self.place(id) else { return base..end };
         let child = &self.children[place];
         let before = child.board.base();
-        // With repairs by the session's delivery, a child still lists packets that were given up here.
+        // If the session's delivery repairs losses, a child still reports packets as missing that this node has given up.
         let is_old = self.from == From::Delivery || end < child.end || base >= before;
         if !child.is_there || is_old {
             return 0..0;
@@ -439,8 +440,8 @@ impl Parent {
         base..before
     }
 
-    /// Returns the first packet that a child can get, if it misses packets from `base` on. The upstream parent may still have
-    /// packets that this store has dropped. The child continues without packets that no node has.
+    /// Returns the first packet that this node can provide to a child that misses packets from `base` on. The upstream parent may
+    /// still have packets that this store has dropped. The child skips packets that no node has.
     fn reach_for(&mut self, place: usize, base: u64, now: Time) -> u64 {
         let first = self.store.first();
         let reach = match self.role {
@@ -459,7 +460,7 @@ impl Parent {
         base
     }
 
-    /// Removes and returns the lowest packet that a child misses and that the upstream parent may have.
+    /// Removes and returns `wanted`.
     pub(super) const fn take_wanted(&mut self) -> Option<u64> {
         self.wanted.take()
     }
@@ -552,7 +553,7 @@ impl Parent {
         self.trim(now);
     }
 
-    /// Takes a delay sample: the difference between the sender's time of a packet and this node's time.
+    /// Takes a delay sample: the difference between this node's clock now and the sending time of a packet.
     fn sample(&mut self, place: usize, echo: Echo, now: Time) {
         let mut child = self.children.edit(place);
         if echo.hold > MAX_HOLD || !child.is_there {

@@ -12,7 +12,7 @@ pub(super) struct Repairs {
     /// Missing packets, by number.
     list: VecDeque<Repair>,
     out: u32,
-    /// Number of doublings of the timeout by consecutive timeouts.
+    /// Number of times that consecutive timeouts have doubled the timeout.
     backoff: u32,
     next_at: Time,
     /// Start of the period without missing packets.
@@ -24,11 +24,11 @@ pub(super) struct Repairs {
 struct Repair {
     seq: u64,
     sent_at: Option<Time>,
-    /// Place of a child that missed the packet at the latest search.
+    /// Index of the child that the latest search found to miss the packet.
     wanting: usize,
 }
 
-/// Maximum number of doublings of consecutive timeouts.
+/// Maximum number of times that consecutive timeouts double the timeout.
 const MAX_BACKOFF: u32 = 6;
 /// Minimum interval between two repairs.
 const MIN_GAP: Span = Span::from_micros(50);
@@ -56,8 +56,8 @@ impl Repairs {
         }
     }
 
-    /// After acknowledgements, removes the packets that no child misses. Each removed packet that was repaired opens the window.
-    /// `wanted` gets the place of a child that missed the packet, and may change it.
+    /// After acknowledgements, removes the packets that no child misses. Each removed packet that had been repaired opens the
+    /// window. `wanted` gets the index of a child that missed the packet, and may change this index.
     pub(super) fn settle(&mut self, wanted: impl Fn(u64, &mut usize) -> bool, now: Time) {
         if self.list.is_empty() {
             return;
@@ -130,7 +130,7 @@ impl Repairs {
         self.list.iter_mut().for_each(|repair| repair.sent_at = None);
     }
 
-    /// Restarts the window after a round without repairs, because later losses are unrelated.
+    /// Restarts the window after a round without repairs, because later losses are unrelated to the earlier losses.
     pub(super) fn restart(&mut self, round: Option<Span>, config: &Config, now: Time) {
         if let (Some(since), Some(round)) = (self.idle_since, round)
             && now.since(since) > round

@@ -92,7 +92,7 @@ impl Scoreboard {
         (self.base..near).filter(|seq| !self.bit(*seq)).count() as u64 + (end - near)
     }
 
-    /// Returns the ranges of missing packets below `end`, the newest first: first number and count.
+    /// Returns the ranges of missing packets below `end`, newest first. Each range is its first packet and its number of packets.
     pub(super) fn holes(&self, end: u64) -> impl Iterator<Item = (u64, u64)> {
         let mut end = end.clamp(self.base, self.base + Scoreboard::SPAN);
         std::iter::from_fn(move || {
@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn scoreboard_agrees_with_a_set_of_numbers(ops in prop::collection::vec((0u64..1400, any::<bool>()), 1..200)) {
+        fn scoreboard_agrees_with_a_set_of_received_packet_numbers(ops in prop::collection::vec((0u64..1400, any::<bool>()), 1..200)) {
             let (mut board, mut known) = (Scoreboard::new(0), BTreeSet::new());
             let mut below = 0;
             for (number, jump) in ops {

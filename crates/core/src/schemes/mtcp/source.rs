@@ -18,14 +18,15 @@ pub struct Source {
     history: SendHistory,
     is_running: bool,
     pacer: Pacer,
-    /// A round of the tree, in seconds: from sending a packet until no node misses it.
+    /// Mean duration of a round of the tree, in seconds. A round lasts from the sending of a packet until no node misses the
+    /// packet.
     round: Ewma,
     /// The packet that measures the present round.
     measured: Option<(u64, Time)>,
     /// Number of slow starts at the latest check of the round.
     slow_starts: u64,
     last_departure: Time,
-    /// Time at which the window was last closed. The window grows only while it is fully used.
+    /// Latest time at which the packets in flight filled the window. The window grows only while it is fully used.
     starved_at: Option<Time>,
     /// The smallest window of the tree at the latest check.
     least: f64,
@@ -62,7 +63,7 @@ impl Source {
         source
     }
 
-    /// Returns the duration of a round of the tree; before there is a sample, the assumed one.
+    /// Returns the duration of a round of the tree; before the first sample, the assumed duration.
     fn round(&self) -> Span {
         let known = self.round.mean().map(Span::from_secs_f64);
         known.unwrap_or(self.parent.config.sending.initial_rtt).max(self.parent.config.sending.min_rtt)
@@ -192,7 +193,7 @@ impl crate::node::Source for Source {
         let slot =
             Slot { sent_at: Some(now), here_at: now, local_at: Time::NEVER, size, payload: Payload::NONE };
         self.parent.put(seq.0, slot);
-        // The local group is served by a deadline, which must be later than now.
+        // Sending to the local group is triggered by a deadline, which must be later than `now`.
         self.parent.wake_local(now + MIN_GAP);
         if self.measured.is_none() || self.parent.children.is_empty() {
             self.measured = Some((seq.0, now));
@@ -244,7 +245,7 @@ impl crate::node::Source for Source {
             SourceControl::Members(members) => self.parent.expect(members),
             SourceControl::StartAgain => self.start_again(now),
             SourceControl::Limits(bounds) => self.parent.config.sending.bounds = bounds,
-            // Timeouts detect a silent group, and only acknowledgements open windows.
+            // A sign of life has no effect: timeouts detect a silent group, and only acknowledgements open windows.
             SourceControl::SignOfLife => return,
         }
         self.settle(now);

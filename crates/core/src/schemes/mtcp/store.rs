@@ -12,14 +12,14 @@ pub(super) struct Slot {
     pub(super) sent_at: Option<Time>,
     /// Time of arrival here.
     pub(super) here_at: Time,
-    /// Time of the latest sending to the local group; [`Time::NEVER`] before.
+    /// Time of the latest sending to the local group; [`Time::NEVER`] if the packet was not sent to this group.
     pub(super) local_at: Time,
     /// Bytes on the link.
     pub(super) size: u16,
     pub(super) payload: Payload,
 }
 
-/// Packets from a first number on, some of which may not have arrived yet.
+/// The packets from a first number on. Packets that have not arrived yet have empty slots.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Store {
     first: u64,
@@ -50,7 +50,7 @@ impl Store {
         self.first = seq;
     }
 
-    /// Makes room for packets from `seq` on that are older than all stored packets.
+    /// Makes room at the front of the store for older packets, from `seq` on.
     pub(super) fn reach_back(&mut self, seq: u64) {
         while self.first > seq {
             self.slots.push_front(None);
@@ -58,7 +58,7 @@ impl Store {
         }
     }
 
-    /// Stores a packet, unless it is below the first one.
+    /// Stores a packet, unless its number is below the first stored number.
     pub(super) fn put(&mut self, seq: u64, slot: Slot) {
         let Some(place) = seq.checked_sub(self.first).map(|place| place as usize) else { return };
         while self.slots.len() <= place {

@@ -35,7 +35,7 @@ impl Parent {
         }
     }
 
-    /// Returns the time at which the first packet is repeated for missing children.
+    /// Returns the time at which the first packet is repeated for announced children that have not reported.
     fn calls_at(&self) -> Time {
         if self.is_calling || self.end == 0 || !self.waits_for_children() {
             return Time::NEVER;
@@ -43,8 +43,8 @@ impl Parent {
         self.started_at + self.config.first_timeout
     }
 
-    /// Repeats the first packet for missing children, through the retransmission window. They may have lost it, so they cannot
-    /// request it.
+    /// Repeats the first packet for announced children that have not reported, if the retransmission window allows it. These
+    /// children may have lost the packet; before their first packet they cannot request it.
     pub(super) fn call_missing(&mut self, now: Time) {
         if self.calls_at() <= now {
             self.is_calling = true;
@@ -52,7 +52,7 @@ impl Parent {
         }
     }
 
-    /// Returns the packet of this group that is repeated for missing children.
+    /// Returns the packet of this group that is repeated for announced children that have not reported.
     pub(super) fn called(&self, group: Group) -> Option<u64> {
         let is_called = group == Group::Session && self.is_calling && self.waits_for_children();
         is_called.then(|| self.store.first())
@@ -66,7 +66,7 @@ impl Parent {
             let slot = self.store.get(seq).filter(|_| !child.board.has(seq))?;
             match child.group {
                 Group::Session => Some((seq, slot.sent_at, slot.here_at)),
-                // A packet may have been skipped because all members of the group had it.
+                // The packet may have been skipped because all members of the local group had it.
                 Group::Local if slot.local_at.is_never() => None,
                 Group::Local => Some((seq, Some(slot.local_at), slot.local_at)),
             }
@@ -75,7 +75,8 @@ impl Parent {
         let round_trip = child.round_trip.timeout(&self.config);
         let late = sent_at.and_then(|at| child.delay.late(at, &self.config, child.backoff));
         let late = late.unwrap_or_else(|| {
-            // A repeated packet has no relative delay. Its round-trip time is used instead (paper 001, 3.1).
+            // For a repeated packet there is no relative delay. The round-trip time to the child is used instead (paper 001,
+            // 3.1).
             let is_known = child.round_trip.samples() > 0;
             let timeout = if is_known { round_trip } else { self.config.first_timeout };
             here_at + self.config.doubled(timeout, child.backoff)
@@ -83,8 +84,9 @@ impl Parent {
         Some((seq, if seq < child.probed_to { late + round_trip } else { late }))
     }
 
-    /// Handles a packet that a child did not acknowledge in time. In a tree the child is queried first, as by the probes of RFC
-    /// 8985, 7. In a large group some acknowledgement is always lost, and each loss would restart the whole session.
+    /// Handles a packet that a child did not acknowledge in time. In a tree the child is first queried, as by the probes of RFC
+    /// 8985, 7. Without the query, each lost acknowledgement would restart the whole session, and in a large group some
+    /// acknowledgement is always lost.
     fn time_out(&mut self, place: usize, now: Time) {
         while let Some((seq, at)) = self.late(&self.children[place])
             && at <= now
@@ -109,7 +111,8 @@ impl Parent {
             }
             self.losses += 1;
             match self.config.repair {
-                // Packets in flight are not counted, as in TCP: an agent whose store was full has nothing new to report.
+                // No packet counts as in flight after a timeout, as in TCP. An agent whose store was full has nothing new to
+                // report, so the parent cannot wait for its acknowledgement.
                 Repair::Session => {
                     let mut child = self.children.edit(place);
                     child.advance(next);
@@ -143,7 +146,7 @@ impl Parent {
 
 #[cfg(test)]
 impl Parent {
-    /// Checks that the values stored over all children agree with each child.
+    /// Checks that the values stored for all children together agree with the values of each child.
     pub(super) fn check(&self) {
         self.children.check(self.end);
         for (place, child) in self.children.iter().enumerate().filter(|_| !self.has(Group::Local)) {

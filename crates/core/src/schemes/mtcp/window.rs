@@ -8,18 +8,18 @@ use crate::time::Time;
 pub(super) struct Window {
     size: f64,
     threshold: f64,
-    /// Losses of packets below this one cause no second cut.
+    /// Losses of packets below this number cause no second cut.
     recover: u64,
-    /// The round ends when all packets below this one are acknowledged.
+    /// The round ends when all packets below this number are acknowledged.
     mark: u64,
     marked_at: Time,
-    /// Whether this round of slow start grows (Vegas).
+    /// Whether the window grows in this round of slow start (Vegas).
     grows: bool,
     /// Whether no packet was acknowledged since the latest timeout.
     is_stalled: bool,
     /// Whether the window grows in avoidance: by one packet per round, or not at all.
     growth: Growth,
-    /// A single loss of this or the latest round that has not closed the window (the loss filter).
+    /// The loss that the loss filter has spared in this round or the previous one.
     spared: Option<Spared>,
     rounds: u64,
     pub(super) cuts: u64,
@@ -71,7 +71,7 @@ impl Window {
         self.size = self.size.min(most.max(1.0));
     }
 
-    /// Grows the window after all children have acknowledged this number of further packets.
+    /// Grows the window after all children have acknowledged `packets` further packets.
     pub(super) fn on_acknowledged(&mut self, packets: u64) {
         let packets = packets as f64;
         if self.is_in_slow_start() {
@@ -101,7 +101,8 @@ impl Window {
         self.marked_at
     }
 
-    /// Ends a round with `queued` packets in queues, if known. The next round ends with packet `next`.
+    /// Ends a round in which `queued` packets were in queues; `None` if this number is unknown. The next round ends with packet
+    /// `next`.
     pub(super) fn end_round(&mut self, queued: Option<f64>, next: u64, config: &Config, now: Time) {
         if self.is_in_slow_start() {
             self.grows = config.slow_start == SlowStart::Every || !self.grows;
@@ -122,7 +123,7 @@ impl Window {
     }
 
     /// Handles the loss of packet `seq`; packets below `next` have been sent. Returns whether the loss closed the window, which
-    /// it does at most once per round.
+    /// happens at most once per round.
     pub(super) fn on_loss(&mut self, seq: u64, next: u64, config: &Config) -> bool {
         if seq < self.recover {
             return false;
@@ -143,7 +144,7 @@ impl Window {
         true
     }
 
-    /// Handles the timeout of packet `seq`. Returns whether it starts a slow start. Only the first of consecutive
+    /// Handles the timeout of packet `seq`. Returns whether the timeout causes a slow start. Only the first of consecutive
     /// timeouts sets the threshold to half the window (RFC 5681, 3.1).
     pub(super) fn on_timeout(&mut self, seq: u64, next: u64) -> bool {
         if seq < self.recover {
@@ -157,7 +158,7 @@ impl Window {
         true
     }
 
-    /// Restarts slow start up to this threshold.
+    /// Restarts in slow start, with this threshold.
     pub(super) const fn restart(&mut self, threshold: f64) {
         self.threshold = threshold.max(2.0);
         self.size = 1.0;

@@ -19,20 +19,20 @@ configuration! {
         beta: f64 = 0.75
             => number["beta", NumberRange::of(0.5, 1.0),
                 "fraction of the throughput at congestion that remains after a cut"];
-        /// Gain of the receiver's mean throughput at congestion, "alpha".
+        /// Weight of a new sample in the receiver's mean throughput at congestion, "alpha".
         alpha_receiver: f64 = 0.125;
-        /// Gain of the source's mean and deviation of the throughput at congestion.
+        /// Weight of a new sample in the source's mean and deviation of the representative's throughput at congestion.
         alpha_source: f64 = 0.125
             => option[Opt::number("alpha", NumberRange::up_to(1.0), ALPHA,
                 "gain of the means at source and receivers")];
-        /// Maximum window for measuring throughput at congestion (paper 000, 3.1.1, footnote 9).
+        /// Maximum duration over which throughput at congestion is measured (paper 000, 3.1.1, footnote 9).
         trac_window: Span = Span::from_secs(1)
             => seconds["window", NumberRange::POSITIVE,
                 "maximum interval over which throughput at congestion is measured"];
-        /// Minimum window for measuring throughput at congestion. The window is the longest of this duration, the largest
-        /// round-trip time, and the time of sixteen packets; `trac_window` limits it. The thesis always measures over
-        /// `trac_window`, which is many round trips of a short path. The measured throughput is then well below the current rate,
-        /// so sessions with short paths are cut too far. [`Config::transport`] sets a tenth of a second.
+        /// Minimum duration over which throughput at congestion is measured. The actual duration is the longest of this minimum,
+        /// the largest round-trip time, and the duration of sixteen packets; `trac_window` limits it. The thesis always measures
+        /// over `trac_window`, which is many round trips of a short path. The measured throughput is then well below the current
+        /// rate, so a session over a short path is cut too far. [`Config::transport`] sets a tenth of a second.
         trac_least: Span = Span::from_secs(1)
             => seconds["window-least", NumberRange::POSITIVE,
                 "minimum interval over which throughput at congestion is measured; at least the largest round-trip time and the time of 16 packets"];
@@ -55,12 +55,12 @@ configuration! {
         // Paper gap: 3.1.4 spreads reports over two largest round-trip times. The headers of later packets suppress them. If
         // packets are farther apart than that interval, as in a stream of a few packets a second, every receiver of a large group
         // reports. `Config::transport` spreads reports over the time of at least four packets.
-        /// Minimum spread of reports from receivers other than the representative, as a number of packets; at most one second.
-        /// `None`: always two largest round-trip times, as in the paper.
+        /// Minimum time over which receivers other than the representative spread their reports, as the sending time of this
+        /// number of packets; at most one second. `None`: always two largest round-trip times, as in the paper.
         spread_packets: Option<u8> = None;
     }
 
-    /// The thesis: linear start, beta 0.75, packets of 1000 bytes. A silent group does not stop the source.
+    /// The values of the thesis: linear start, beta 0.75, packets of 1000 bytes. A silent group does not stop the source.
     pub fn published;
 
     impl Configure for Config {
@@ -88,7 +88,7 @@ pub enum SwitchOn {
 pub enum AcrossSwitch {
     /// The new receiver's sample becomes the mean.
     Restart,
-    /// The sample updates the old receiver's statistics, literally as in the paper.
+    /// The new representative's sample updates the old representative's statistics, literally as in the paper.
     Continue,
 }
 
@@ -124,8 +124,8 @@ const ENTRY: Entry = Entry {
     deviations: &[
         "Reports state the delay at the receiver, so that random delays do not count as round-trip time.",
         "On real networks throughput at congestion is measured over 0.1 to 1 s, depending on round-trip time and rate.",
-        "The rate grows by a packet per round-trip time at congestion, although other feedback gives the present, shorter one.",
-        "On real networks the session starts by doubling its rate in each round instead of with a packet per round-trip time.",
+        "The rate grows by a packet per round-trip time as measured at congestion, although other feedback measures the present, shorter round-trip time.",
+        "On real networks the session starts by doubling its rate in each round, instead of starting with a packet per round-trip time.",
         "On real networks the representative sends at most eight reports per round-trip time.",
         "The rate does not grow while the source does not use it, or while no receiver seems to receive.",
     ],

@@ -1,9 +1,9 @@
 //! ORMCC: optimised rate-based multicast congestion control (paper 000, chapter 3, appendix B).
 //!
 //! ORMCC sends one rate to one group. At each loss, receivers measure the rate at which packets arrive: their *throughput rate at
-//! congestion*. The source follows the receiver with the lowest mean, the *congestion representative*, and announces its mean and
-//! deviation to all receivers. Receivers with a higher mean send no reports. State is constant at both ends, whatever the size of
-//! the group.
+//! congestion*. The source follows the receiver with the lowest mean, the *congestion representative*, and announces this
+//! receiver's mean and deviation to all receivers. Receivers with a higher mean send no reports. The source and each receiver
+//! need constant memory, whatever the size of the group.
 //!
 //! ```text
 //!                      ┌──────────┐

@@ -1,4 +1,4 @@
-//! ORMCC's receiver: measures its throughput at congestion and suppresses reports that the source does not need.
+//! ORMCC's receiver: it measures its throughput at congestion, and suppresses reports that the source does not need.
 
 use super::config::Config;
 use crate::estimate::Throughput;
@@ -8,14 +8,14 @@ use crate::rate::StartUpReceiver;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span, Time};
 
-/// A receiver of an ORMCC session. Fields that every packet touches are adjacent in memory.
+/// A receiver of an ORMCC session. Fields that are used for every packet are adjacent in memory.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct Receiver {
-    /// State from the newest header; `None` before the first packet.
+    /// Content of the newest header; `None` before the first packet.
     newest: Option<NewestHeader>,
     last_arrival: Time,
-    /// Start of the time over which throughput may be measured: the join or the end of start-up.
+    /// Throughput may be measured over the time since this moment: the time of the join, or the end of start-up.
     measure_from: Time,
     me: ReceiverId,
     /// Mean throughput at congestion, "E(mu)", in bit/s.
@@ -58,7 +58,7 @@ struct NewestHeader {
     representative: Option<ReceiverId>,
     mean: f32,
     deviation: f32,
-    /// Largest round-trip time of the header, in seconds; `rtt_max` is the same value clamped to `RTT_RANGE`.
+    /// Largest round-trip time as stated in the header, in seconds; `rtt_max` is the same value clamped to `RTT_RANGE`.
     stated_rtt_max: f32,
     rtt_max: Span,
 }
@@ -83,7 +83,7 @@ impl Default for NewestHeader {
 struct Pending {
     at: Time,
     event_at: Time,
-    /// Duration of silence after which the report is dropped.
+    /// Duration without packets after which the report is dropped.
     stale_after: Span,
     seq: Seq,
     level: f32,
@@ -94,9 +94,9 @@ struct Pending {
 const MIN_WINDOW: Span = Span::from_millis(5);
 /// Assumed largest round-trip time before a header states it.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
-/// Range to which the largest round-trip time of a header is clamped.
+/// Range to which the largest round-trip time in a header is clamped.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
-/// Silence after which a pending report is dropped, in largest round-trip times.
+/// Number of largest round-trip times without packets after which a pending report is dropped.
 const STALE_AFTER: u64 = 10;
 
 impl Receiver {
@@ -136,13 +136,13 @@ impl Receiver {
         self.mean.map(|mean| Rate::from_bps(f64::from(mean)))
     }
 
-    /// Returns whether the newest header named this receiver as the representative.
+    /// Returns whether this receiver is the representative according to the newest header.
     pub fn is_representative(&self) -> bool {
         self.newest.is_some_and(|newest| newest.representative == Some(self.me))
     }
 
-    /// Returns whether this receiver may report: as the representative, as a slower receiver, or without a representative (paper
-    /// 000, 3.1.4).
+    /// Returns whether this receiver may report: it is the representative, it is slower than the representative, or no
+    /// representative is valid (paper 000, 3.1.4).
     // Paper gap: appendix B.2 compares averages only and would silence the representative itself. The introduction of chapter 3
     // lets the representative send.
     fn may_report(&self) -> bool {
@@ -157,7 +157,7 @@ impl Receiver {
         self.newest.map_or(DEFAULT_RTT_MAX, |newest| newest.rtt_max)
     }
 
-    /// Copies the header, unless it is older than the newest one.
+    /// Copies the header, unless a newer header was copied before.
     #[inline]
     fn copy_header(&mut self, data: &Data, layer: Layer, now: Time) {
         let newest = match &mut self.newest {
@@ -180,7 +180,7 @@ impl Receiver {
         }
     }
 
-    /// Returns the throughput at congestion at this moment; `None` if too few packets have arrived to measure it.
+    /// Returns the throughput at congestion, measured up to now; `None` if too few packets have arrived to measure it.
     // Paper gap: 3.1.1 does not define the measurement within the first second. Here the window starts at the join, or at the end
     // of start-up. It is at least a largest round-trip time and the time of four packets. During start-up this minimum is the
     // window.
@@ -215,8 +215,8 @@ impl Receiver {
         }
     }
 
-    /// Returns the maximum delay of reports from receivers other than the representative. A header that suppresses them arrives
-    /// within this time.
+    /// Returns the maximum delay of reports from receivers other than the representative. It is long enough for the arrival of a
+    /// header that makes delayed reports unnecessary.
     fn spread(&self, now: Time) -> Span {
         let rounds = self.rtt_max() * 2;
         let (Some(packets), Some(four)) = (self.settings.spread_packets, self.arrivals.latest_four(now))
@@ -321,7 +321,7 @@ impl crate::node::Receiver for Receiver {
     }
 }
 
-/// Returns the duration of arrivals that must be stored to measure throughput.
+/// Returns the duration for which arrivals must be stored to measure throughput.
 fn now_wanted(present: Span, rtt_max: Span, window: Span) -> Span {
     present.max(rtt_max * 2).max(MIN_WINDOW * 2).min(window)
 }

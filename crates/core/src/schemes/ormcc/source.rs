@@ -1,4 +1,4 @@
-//! ORMCC's source: follows one receiver and adapts the rate only to this receiver.
+//! ORMCC's source: it follows one receiver and adapts the rate only to this receiver.
 
 use super::config::{AcrossSwitch, Config, SwitchOn};
 use crate::estimate::Ewma;
@@ -17,15 +17,15 @@ pub type Source = PacedSource<Policy>;
 pub struct Policy {
     config: Config,
     policy: AnyPolicy,
-    /// Controls sending at the rate of the scheme, "lambda".
+    /// Sends packets at the rate that the scheme sets, "lambda".
     controller: SendController,
     representative: Representative,
     /// The representative's throughput at congestion: mean "E(mu_cr)" and deviation.
     level: Ewma,
     rtt: Ewma,
-    /// Round-trip samples from the representative's congestion reports only: the queue of its bottleneck is full then.
+    /// Round-trip time from the representative's congestion reports only: at congestion, the queue of its bottleneck is full.
     full_rtt: Ewma,
-    /// Time from a full bottleneck to the representative's report, "T^cr".
+    /// Time from the moment when the bottleneck counts as full to the representative's report, "T^cr".
     response: Ewma,
     check: Option<Check>,
     grace_until: Time,
@@ -34,14 +34,16 @@ pub struct Policy {
     tally: Tally,
 }
 
-/// The bottleneck counts as full since `since`. If no report arrives until `expires`, the representative is inactive.
+/// The representative's bottleneck counts as full since `since`. If no report arrives by `expires`, the representative is
+/// inactive.
 #[derive(Debug, Clone, Copy)]
 struct Check {
     since: Time,
     expires: Time,
 }
 
-/// Deviations above the mean at which the bottleneck counts as full (paper 000, 3.1.3).
+/// Number of deviations. The bottleneck counts as full if the rate exceeds the representative's mean by this number of deviations (paper
+/// 000, 3.1.3).
 const FULL: f64 = 4.0;
 /// Number of deviations of the response time in the timeout for the representative's report (paper 000, 3.1.3).
 const PATIENCE: f64 = 8.0;
@@ -61,13 +63,14 @@ impl Policy {
         }
     }
 
-    /// Marks the representative as invalid: headers now let every receiver report.
+    /// Marks the representative as invalid: from now on, headers permit every receiver to report.
     fn distrust(&mut self) {
         self.representative.distrust();
         self.check = None;
     }
 
-    /// Starts the timeout for the representative's report if the rate should fill its bottleneck.
+    /// Starts the timeout for the representative's report if the rate is so high that it should fill the representative's
+    /// bottleneck.
     fn watch_representative(&mut self, now: Time, rtt: Span) {
         let Some(mean) = self.level.mean() else { return };
         let full = mean + FULL * self.level.deviation();
@@ -76,7 +79,7 @@ impl Policy {
         }
     }
 
-    /// Returns "T_max": the timeout for the representative's report from a full bottleneck.
+    /// Returns "T_max": the maximum time from the moment when the bottleneck counts as full to the representative's report.
     // Paper gap: 3.1.3 has no value before the first response time. Here it is 16 largest round-trip times and at least 2 s.
     // After the first response it is at least two round-trip times.
     fn patience(&self, rtt: Span) -> Span {
@@ -125,7 +128,8 @@ impl Policy {
         }
     }
 
-    /// Makes this receiver the representative if it is worse, and returns whether it did (paper 000, 3.1.3 and appendix B.1).
+    /// Makes receiver `from` the representative if it is more congested than the present one. Returns whether the representative
+    /// changed (paper 000, 3.1.3 and appendix B.1).
     // Paper gap: appendix B.1 starts with a largest round-trip time of 0, which would make the grace period and the receivers'
     // delays 0. Here the assumed round-trip time is used until the first sample.
     fn elect(&mut self, from: ReceiverId, level: Rate, mean: Rate, sample: Option<Span>, now: Time) -> bool {
@@ -149,8 +153,8 @@ impl Policy {
         true
     }
 
-    /// Returns whether a receiver is more congested than the representative. Within the grace period the longer round-trip time
-    /// decides, later the lower throughput.
+    /// Returns whether a receiver is more congested than the representative. During the grace period, the receiver with the
+    /// longer round-trip time is more congested; afterwards, the receiver with the lower throughput.
     fn is_worse(&self, level: Rate, mean: Rate, sample: Option<Span>, now: Time) -> bool {
         if now < self.grace_until {
             return sample.is_some_and(|sample| sample > self.rtt());
@@ -206,7 +210,8 @@ impl PacedPolicy for Policy {
         &mut self.controller
     }
 
-    /// Returns the representative's round-trip time; before its first sample, the largest one of the group.
+    /// Returns the representative's round-trip time; before the representative's first sample, the largest round-trip time of the
+    /// group.
     fn rtt(&self) -> Span {
         self.controller.rtt_or_max(self.rtt.mean().map(Span::from_secs_f64))
     }

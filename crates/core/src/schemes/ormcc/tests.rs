@@ -1,4 +1,4 @@
-//! ORMCC's rules one by one, then its behaviour at drop-tail bottlenecks.
+//! Tests of ORMCC's rules one by one, and of ORMCC's behaviour at drop-tail bottlenecks.
 
 use super::*;
 use crate::node::{Receiver as _, Source as _, SourceControl};
@@ -28,7 +28,7 @@ impl Hand {
         hand
     }
 
-    /// Delivers one packet, 8 ms after the previous one, that reveals this number of losses.
+    /// Delivers one packet, 8 ms after the previous one. It reveals that `lost` packets were lost.
     fn packet(&mut self, lost: u32) -> Vec<ReportContent> {
         self.now += Span::from_millis(8);
         self.seq += 1 + u64::from(lost);
@@ -54,7 +54,6 @@ fn followed(id: u64, mean: f32, deviation: f32) -> Mark {
     Mark::Representative { id: ReceiverId::new(id), mean, deviation, rtt_max: 0.1 }
 }
 
-/// T-OR-1.
 #[test]
 fn burst_of_losses_causes_one_report() {
     let mut hand = Hand::new();
@@ -69,7 +68,6 @@ fn burst_of_losses_causes_one_report() {
     }
 }
 
-/// T-OR-2.
 #[test]
 fn the_representative_reports_and_faster_receivers_do_not() {
     let mut hand = Hand::new();
@@ -88,9 +86,8 @@ fn the_representative_reports_and_faster_receivers_do_not() {
     );
 }
 
-/// T-OR-3.
 #[test]
-fn a_header_with_a_slower_receiver_cancels_pending_reports() {
+fn header_with_slower_representative_cancels_pending_reports() {
     let mut hand = Hand::new();
     assert_eq!(hand.packet(1), []);
     assert!(!hand.receiver.deadline().is_never());
@@ -136,7 +133,7 @@ impl Sender {
         Bench::by_hand(Source::new(config), 1000)
     }
 
-    /// Delivers a report of this level from a receiver with the round-trip time `rtt`.
+    /// Delivers a report of throughput `level` from a receiver with the round-trip time `rtt`.
     fn congested(&mut self, from: u64, level: f64, rtt: Span) {
         let content = |seq| {
             let echo = Echo { seq, hold: Span::ZERO };
@@ -156,7 +153,6 @@ impl Sender {
 
 const RTT: Span = Span::from_millis(100);
 
-/// T-OR-6.
 #[test]
 fn rate_grows_by_a_packet_per_rtt_except_within_an_rtt_of_a_cut() {
     let mut sender = Sender::new(Config::published());
@@ -169,7 +165,6 @@ fn rate_grows_by_a_packet_per_rtt_except_within_an_rtt_of_a_cut() {
     assert_eq!(sender.rate(), 0.75e6, "the tick within a round trip of the cut does nothing");
 }
 
-/// T-OR-7.
 #[test]
 fn rate_is_cut_below_the_level_at_most_once_per_round_trip() {
     let mut sender = Sender::new(Config::published());
@@ -185,14 +180,14 @@ fn rate_is_cut_below_the_level_at_most_once_per_round_trip() {
     assert_eq!(sender.source.observe().cuts, 2);
 }
 
-/// T-OR-8.
 #[test]
 fn silent_representative_is_replaced_by_a_distant_receiver() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.04));
     sender.congested(1, 1e6, RTT);
     assert_eq!(sender.named(), Some(1));
-    // The bottleneck counts as full at 1 Mbit/s + 4 * 0.25 Mbit/s, after about 1.6 s; the timeout of 2 s follows.
+    // After about 1.6 s the rate reaches 1 Mbit/s + 4 * 0.25 Mbit/s, and the bottleneck counts as full. Then the timeout of 2 s
+    // begins.
     sender.run_until(at(5.2));
     assert_eq!(sender.named(), Some(1));
     sender.run_until(at(6.2));
@@ -205,7 +200,6 @@ fn silent_representative_is_replaced_by_a_distant_receiver() {
     assert_eq!(sender.source.observe().limiting, Some(receiver_id(4)), "farther, within the grace period");
 }
 
-/// T-OR-9.
 #[test]
 fn report_timeout_adapts_to_a_constant_response_time() {
     let mut sender = Sender::new(Config::published());
@@ -360,7 +354,6 @@ fn goodput(report_loss: f64, seed: u64) -> f64 {
     star.leaves.iter().map(|leaf| leaf.bytes).sum::<u64>() as f64
 }
 
-/// T-OR-11.
 #[test]
 fn ten_percent_report_loss_hardly_changes_goodput() {
     let mean = |loss: f64| (1..=4).map(|seed| goodput(loss, seed)).sum::<f64>();
@@ -368,7 +361,8 @@ fn ten_percent_report_loss_hardly_changes_goodput() {
     assert!((0.9..1.1).contains(&ratio), "{ratio}");
 }
 
-/// T-OR-12 without background traffic. The factor 2 of the paper's star needs the simulator.
+/// No competing flows. In the paper's star, which has competing flows, 64 receivers send twice as many reports as one receiver; a
+/// test of that star needs the simulator.
 #[test]
 fn sixty_four_receivers_send_few_more_reports_than_one() {
     let scheme = Scheme::Ormcc(Config::published());
@@ -381,7 +375,6 @@ fn sixty_four_receivers_send_few_more_reports_than_one() {
     assert!(held * 20 > 19 * (sent + held), "{held} of {} suppressed", sent + held);
 }
 
-/// T-OR-13.
 #[test]
 fn source_stores_no_state_per_receiver() {
     let mut sender = Sender::new(Config::published());
@@ -396,7 +389,7 @@ fn transport() -> Scheme {
     Scheme::Ormcc(Config::transport(1400))
 }
 
-/// Delivers a packet every `gap_us` microseconds with the stated rate `rate`; the last packet ends the round.
+/// Delivers a packet every `gap_us` microseconds; the packets state the rate `rate`. The last packet ends the round.
 fn start_up_round(hand: &mut Hand, packets: u64, gap_us: u64, rate: f32) {
     for packet in 1..=packets {
         hand.now += Span::from_micros(gap_us);
@@ -429,8 +422,8 @@ fn receiver_sends_no_report_for_a_round_of_three_packets() {
 }
 
 #[test]
-fn rate_increase_cancels_reports_except_of_slower_receivers() {
-    // The packets are sent at 4 Mbit/s; the source continues at 8 Mbit/s.
+fn doubled_rate_cancels_pending_reports_of_fast_receivers() {
+    // The packets of the round are sent at 4 Mbit/s; afterwards the source sends at 8 Mbit/s.
     for (gap_us, answers) in [(2000, false), (10_000, true)] {
         let mut hand = Hand::new();
         start_up_round(&mut hand, 10, gap_us, 4e6);
@@ -443,7 +436,7 @@ fn rate_increase_cancels_reports_except_of_slower_receivers() {
 }
 
 #[test]
-fn slow_start_ends_at_the_slowest_of_many_paths() {
+fn slow_start_rate_is_at_most_twice_that_of_the_slowest_path() {
     let mut paths = [path(100.0, 20, 250_000); 20];
     paths[13] = path(5.0, 40, 50_000);
     let mut star = Star::new(&transport(), 1400, &paths, 2);
@@ -454,7 +447,7 @@ fn slow_start_ends_at_the_slowest_of_many_paths() {
 }
 
 #[test]
-fn without_receivers_the_rate_does_not_grow() {
+fn source_rate_does_not_grow_without_receivers() {
     let mut star = Star::new(&transport(), 1400, &[], 1);
     let first = star.source.observe().rate;
     star.run_until(at(20.0));
@@ -462,8 +455,8 @@ fn without_receivers_the_rate_does_not_grow() {
     assert!(star.source.observe().rate.bps() < first.bps() / 8.0);
 }
 
-/// Returns the number of receivers that report when all of them have lost the same packet. The stream sends a packet every 55 ms
-/// on paths of a millisecond. Later packets name the receiver whose report arrived first.
+/// Returns the number of receivers that report when all of them have lost the same packet. The stream sends a packet every 55 ms;
+/// each path takes a millisecond. After the first report has arrived, the packets state its sender as the representative.
 fn who_report_the_same_loss(config: &Config, receivers: u64) -> usize {
     const EVERY: Span = Span::from_millis(55);
     let mark = |id, mean| Mark::Representative { id, mean, deviation: 0.0, rtt_max: 0.001 };
@@ -476,7 +469,7 @@ fn who_report_the_same_loss(config: &Config, receivers: u64) -> usize {
             Some((_, from, ReportContent::Congested { mean, .. })) => mark(Some(receiver_id(*from)), *mean),
             _ => mark(None, f32::INFINITY),
         };
-        // Number 40 is lost.
+        // Packet 40 is lost.
         if number == 40 {
             continue;
         }

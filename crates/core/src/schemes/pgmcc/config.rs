@@ -8,15 +8,16 @@ use crate::spec::{Field, NumberRange, Opt};
 use crate::time::{Rate, Span};
 
 configuration! {
-    /// Parameters of PGMCC. [`Config::published`] is the draft, [`Config::transport`] is for real networks.
+    /// Parameters of PGMCC. [`Config::published`] has the draft's values, [`Config::transport`] is for real networks.
     ///
     /// The common option `start=linear` selects the draft's window growth: exponential up to `ssthresh`, then linear. With
-    /// `start=doubling` the growth is exponential until the first loss, as in TCP. After a timeout or a pause it is exponential
-    /// up to half or three quarters of the former window. The doubling in rounds of the rate-based schemes does not fit a window.
+    /// `start=doubling` the growth is exponential until the first loss, as in TCP. After a later timeout, it is exponential up to
+    /// half of the former window; after a pause, up to three quarters of the former window. Rate-based schemes double the rate
+    /// once per round; a window grows with each acknowledgement instead.
     pub struct Config {
         /// Parameters of sending that all schemes share.
         sending: Sending = published_sending();
-        /// A receiver replaces the acker only if its throughput is below this fraction of the acker's, "c".
+        /// A receiver replaces the acker only if its throughput is below the acker's throughput times this factor, "c".
         hysteresis: f64 = 0.75
             => number["c", NumberRange::of(0.1, 1.0),
                 "a receiver becomes the acker if its throughput is below this fraction of the acker's"];
@@ -24,19 +25,19 @@ configuration! {
         ssthresh: f64 = 4.0
             => number["ssthresh", NumberRange::of(1.0, 1000.0),
                 "window, in packets, up to which slow start lasts"];
-        /// Formula that compares throughputs.
+        /// Formula by which the throughputs of receivers are compared.
         formula: Formula = Formula::Full
             => choice["formula", { "full" => Full, "simple" => Simple },
                 "TCP's formula by which throughputs are compared"];
-        /// Unit of the round-trip times in that comparison.
+        /// Unit of the round-trip times in the comparison of throughputs.
         measure: Measure = Measure::Time
             => choice["measure", { "time" => Time, "packets" => Packets },
                 "unit of round-trip times in the comparison of throughputs"];
         /// Maximum random delay of a negative acknowledgement.
         nak_backoff: Span = Span::from_millis(50)
             => seconds["nak-backoff", NumberRange::up_to(10.0), "maximum random delay of a loss report"];
-        /// Number of packets per acknowledgement. The acker acknowledges at once if a millisecond has passed since its last
-        /// acknowledgement, or if a packet is missing.
+        /// Number of packets per acknowledgement. The acker acknowledges a packet at once if the latest acknowledgement was sent
+        /// at least a millisecond ago, or if a packet is missing.
         ack_every: u8 = 1 => whole["ack-every", 1, 16, "packets per acknowledgement of a fast stream"];
         /// Gain of the loss filter.
         loss_gain: f64 = 500.0 / 65_536.0
@@ -54,14 +55,14 @@ configuration! {
             => seconds["rto-first", NumberRange::up_to(60.0), "timeout before the first round-trip sample"];
         /// Maximum timeout after doublings; a longer round-trip time still extends it.
         max_rto: Span = Span::from_secs(64);
-        /// Maximum pace, as a multiple of the window per round-trip time. `None`: a packet is sent as soon as a token is
+        /// Maximum pace, as a multiple of the window per round-trip time. With `None`, a packet is sent as soon as a token is
         /// available.
         pacing: Option<f64> = None
             => number["pacing" or "off", NumberRange::of(1.0, 10.0),
                 "maximum number of windows sent per round-trip time"];
     }
 
-    /// The draft: linear start, packets of 1000 bytes, no pacing.
+    /// The draft's values: linear start, packets of 1000 bytes, no pacing.
     pub fn published;
 
     impl Configure for Config {
@@ -71,12 +72,12 @@ configuration! {
     }
 }
 
-/// Comparison of the throughputs of two receivers.
+/// Formula by which the throughputs of two receivers are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formula {
     /// TCP's formula with timeouts.
     Full,
-    /// Only the square root of the loss rate (paper 000, 1.6.2.2).
+    /// Only the square-root term of the loss rate (paper 000, 1.6.2.2).
     Simple,
 }
 
@@ -85,21 +86,21 @@ pub enum Formula {
 pub enum Measure {
     /// Seconds, measured with the packet that a report answers.
     Time,
-    /// Packets between the newest one sent and the newest one received (paper 000, 1.6.2.2).
+    /// Packets, counted from the newest received packet to the newest sent packet (paper 000, 1.6.2.2).
     Packets,
 }
 
 /// Treatment of the token of a packet that is declared lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tokens {
-    /// The token is returned: the packet has left the network.
-    // The draft does not return it, so each loss removes a token until a timeout.
+    /// The token is returned, because the packet has left the network.
+    // The draft does not return the token, so each loss removes a token until a timeout.
     Returned,
-    /// The token is lost until a timeout, literally as in the draft.
+    /// The token is lost until a timeout, which is the literal rule of the draft.
     Kept,
 }
 
-/// The draft's maximum timeout, which also determines the slowest sending.
+/// The draft's maximum timeout, which also determines the minimum rate.
 const MAX_RTO: Span = Span::from_secs(64);
 
 impl Config {

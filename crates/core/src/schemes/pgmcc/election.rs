@@ -2,7 +2,7 @@
 
 use super::config::Formula;
 
-/// Returns the load of a receiver, "M": the inverse of its throughput up to a constant factor. Zero without loss.
+/// Returns the load of a receiver, "M". It is inversely proportional to the receiver's throughput, and zero without loss.
 pub(super) fn load(formula: Formula, rtt: f64, loss: f64) -> f64 {
     let square_root = rtt * loss.sqrt();
     match formula {
@@ -11,8 +11,8 @@ pub(super) fn load(formula: Formula, rtt: f64, loss: f64) -> f64 {
     }
 }
 
-/// Returns whether a candidate replaces the acker: its throughput is below `c` times the acker's. Two loads of zero do not change
-/// the acker.
+/// Returns whether a candidate replaces the acker, because the candidate's throughput is below `c` times the acker's throughput.
+/// If both loads are zero, the acker stays.
 pub(super) fn replaces(candidate: f64, acker: f64, c: f64) -> bool {
     c * candidate > acker
 }
@@ -22,16 +22,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loads_follow_the_formula() {
+    fn receiver_load_follows_the_chosen_formula() {
         // 0.1 * 0.1 * (1 + 0.09 * 1.0032)
         assert!((load(Formula::Full, 0.1, 0.01) - 0.010_902_88).abs() < 1e-9);
         assert!((load(Formula::Simple, 0.1, 0.01) - 0.01).abs() < 1e-12);
         assert_eq!(load(Formula::Full, 0.1, 0.0), 0.0);
     }
 
-    /// T-PG-7.
     #[test]
-    fn the_acker_changes_only_when_c_times_the_load_is_larger() {
+    fn candidate_replaces_acker_if_c_times_its_load_is_larger() {
         assert!(!replaces(1.3, 1.0, 0.75));
         assert!(!replaces(4.0 / 3.0, 1.0, 0.75), "equal");
         assert!(replaces(1.34, 1.0, 0.75));

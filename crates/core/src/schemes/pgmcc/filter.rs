@@ -1,10 +1,10 @@
-//! The receivers' loss filter (draft, 3.1): a first-order low pass over the packets in order, with 1 for a lost packet and 0 for
-//! an arrived one.
+//! The receivers' loss filter (draft, 3.1): a first-order low-pass filter. Its input, in the order of packets, is 1 for a lost
+//! packet and 0 for an arrived packet.
 
 // The draft prints p_i = c p_(i-1) + (1 - c) p_i with c = 500/65536: the right side contains p_i itself, and the constant is on
 // the wrong term. OpenPGM and the paper, whose constant is 65000/65536, agree on a gain of about 1/131.
 
-/// Loss rates below this value count as zero: the latest loss was thousands of packets ago.
+/// Loss rates below this value count as zero, because the latest loss was thousands of packets ago.
 const NOTHING: f32 = 1e-12;
 
 /// Smoothed fraction of lost packets.
@@ -38,7 +38,7 @@ impl Filter {
         self.loss = 1.0 - (1.0 - self.loss) * self.decay(packets);
     }
 
-    /// Corrects the filter: a packet that counted as lost has arrived. `since` packets were counted after it.
+    /// Corrects the filter after the arrival of a packet that counted as lost. `since` packets were counted after that packet.
     pub(super) fn found(&mut self, since: u32) {
         self.loss = (self.loss - self.gain * self.decay(since)).max(0.0);
     }
@@ -57,7 +57,6 @@ mod tests {
         Filter::new(500.0 / 65_536.0)
     }
 
-    /// T-PG-1.
     #[test]
     fn loss_rate_rises_by_the_gain_and_decays_by_e_in_131_packets() {
         let mut filter = filter();

@@ -3,8 +3,8 @@
 //!
 //! The receiver with the lowest throughput by TCP's formula is the *acker*. The acker acknowledges each packet, and the source
 //! runs a window over these acknowledgements. The window has *tokens* instead of a count of packets in flight. All other
-//! receivers report their losses in negative acknowledgements, which state their loss rate. The source compares the loads and may
-//! change the acker.
+//! receivers report their losses in negative acknowledgements, which state their loss rate. The source compares the throughputs
+//! of receivers and may change the acker.
 //!
 //! ```text
 //!   source                                   acker        others

@@ -1,4 +1,4 @@
-//! PGMCC's receiver: acknowledges when it is the acker, else reports losses after a random delay.
+//! PGMCC's receiver: acknowledges packets if it is the acker, otherwise reports losses after a random delay.
 
 use super::config::Config;
 use super::filter::Filter;
@@ -19,7 +19,7 @@ pub struct Receiver {
     /// Time at which this receiver offers to be the acker.
     offer_at: Time,
     ack_every: u8,
-    /// Number of packets that wait for an acknowledgement; `ack_at` is its deadline.
+    /// Number of packets that wait for an acknowledgement; `ack_at` is the deadline for this acknowledgement.
     waiting: u8,
     ack_at: Time,
     acked_at: Time,
@@ -33,13 +33,13 @@ struct NewestHeader {
     newest_at: Time,
     layer: Layer,
     acker: Option<ReceiverId>,
-    /// Bit k: the packet k before the newest one has arrived.
+    /// Bit k is set if packet `newest - k` has arrived.
     arrived: u32,
-    /// Bit k: the packet k before the newest one counts as lost, or precedes the first packet.
+    /// Bit k is set if packet `newest - k` counts as lost, or precedes the first packet.
     lost: u32,
 }
 
-/// Losses within one random delay; one report covers them.
+/// The losses within one random delay. One report states all these losses.
 #[derive(Debug, Clone, Copy)]
 struct Losses {
     at: Time,
@@ -47,9 +47,9 @@ struct Losses {
     count: u16,
 }
 
-/// Time after the latest acknowledgement from which a packet is acknowledged at once.
+/// If the latest acknowledgement is at least this old, a packet is acknowledged at once.
 const ACK_SPACING: Span = Span::from_millis(1);
-/// Duration of silence after which the stream has ended and pending feedback is dropped.
+/// Duration without packets after which the stream counts as ended and pending feedback is dropped.
 const STALE_AFTER: Span = Span::from_secs(10);
 
 impl Receiver {
@@ -118,7 +118,7 @@ impl Receiver {
         news
     }
 
-    /// Counts this number of packets as lost: the oldest missing packets that do not count as lost yet.
+    /// Counts `lost` packets as lost: the oldest missing packets that were not counted yet.
     fn count_losses(&mut self, lost: u32) {
         self.filter.lost(lost);
         let Some(header) = &mut self.header else { return };
@@ -146,8 +146,8 @@ impl Receiver {
         Echo { seq: header.newest, hold: now.since(header.newest_at) }
     }
 
-    /// Acknowledges a new packet. The acknowledgement is delayed to cover further packets if they arrive fast and no packet is
-    /// missing.
+    /// Acknowledges a new packet. The acknowledgement is delayed to cover further packets, if packets arrive fast and no packet
+    /// is missing.
     fn acknowledge_soon(&mut self, arrival: Arrival, cx: &mut Cx<'_>) {
         let missing = self.header.is_some_and(|header| !header.arrived & !header.lost != 0);
         let special = missing || arrival.lost > 0 || arrival.late || arrival.marked;

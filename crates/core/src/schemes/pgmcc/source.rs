@@ -17,7 +17,7 @@ pub struct Source {
     window: CongestionWindow,
     timeout: Timeout,
     acker: Option<ReceiverId>,
-    /// The former acker: its acknowledgements may still be in the network.
+    /// The former acker, whose acknowledgements may still be in the network.
     former: Option<ReceiverId>,
     /// The acker's load, "M_acker".
     load: f64,
@@ -27,22 +27,22 @@ pub struct Source {
     rtt_max: GroupRtt,
     pacer: Pacer,
     timeout_at: Time,
-    // The draft resets the count at each negative acknowledgement. Then the reports of other receivers would keep an acker that
-    // has departed.
+    // The draft resets this count at each negative acknowledgement. With that rule, reports of other receivers would retain an
+    // acker that has departed.
     /// Timeouts since the acker's last report, "RETRY".
     retries: u32,
-    /// Latest time without a token: the window grows only while it is used.
+    /// Latest time at which no token was left. The window grows only while it is fully used.
     starved_at: Option<Time>,
     last_departure: Time,
-    /// Whether the source is still in start-up: no loss since the start.
+    /// Whether neither a loss nor a timeout has occurred since the start.
     starting: bool,
     cuts: u64,
     tally: Tally,
 }
 
-/// Timeouts without an acknowledgement before the acker is given up.
+/// Number of consecutive timeouts after which the acker is given up.
 const RETRIES: u32 = 2;
-/// Maximum plausible sample; a longer one is an error of a clock or a receiver.
+/// Maximum plausible round-trip time; a longer sample is an error of a clock or a receiver.
 const MAX_RTT: Span = Span::from_secs(10);
 /// Fraction of the window that serves as the threshold after a pause (RFC 2861).
 const AFTER_PAUSE: f64 = 0.75;
@@ -74,7 +74,7 @@ impl Source {
         source
     }
 
-    /// Returns the round-trip time to the acker; before the first sample, the assumed one.
+    /// Returns the round-trip time to the acker; before the first sample, the assumed round-trip time.
     fn rtt(&self) -> Span {
         let sending = &self.config.sending;
         self.timeout.smoothed().unwrap_or(sending.initial_rtt).max(sending.min_rtt)
@@ -112,7 +112,7 @@ impl Source {
         Some(sample)
     }
 
-    /// Removes the acker: headers now request offers from all receivers.
+    /// Removes the acker. From then on, headers request offers from all receivers.
     fn reelect(&mut self) {
         self.former = self.acker.take().or(self.former);
         self.load = 0.0;
@@ -136,13 +136,13 @@ impl Source {
         self.timeout_at = if waiting { now + self.timeout.span() } else { Time::NEVER };
     }
 
-    /// Compares the load of a reporting receiver with the acker's (draft, 3.4).
+    /// Compares the load of a reporting receiver with the load of the acker (draft, 3.4).
     fn consider(&mut self, from: ReceiverId, echo: Echo, loss: f32, sample: Option<Span>, now: Time) {
         let (Some(rtt), true) = (sample, loss.is_finite()) else { return };
         let loss = f64::from(loss).clamp(0.0, 1.0);
         let distance = match self.config.measure {
-            // The draft does not smooth samples. The acker sends a sample with each acknowledgement, so its samples are smoothed
-            // here. Otherwise noise would decide the election.
+            // The draft does not smooth samples. The acker sends a sample with each acknowledgement, so the acker's samples are
+            // smoothed here. Otherwise noise would decide the election.
             Measure::Time if self.acker == Some(from) => self.timeout.smoothed().unwrap_or(rtt).as_secs_f64(),
             Measure::Time => rtt.as_secs_f64(),
             Measure::Packets => (self.history.next().0 - echo.seq.0) as f64,
@@ -198,7 +198,7 @@ impl Source {
         let (first, count) = report;
         let sample = self.sample(from, echo, now);
         if count > 0 && self.acker == Some(from) && self.window.designated(first) == Some(from) {
-            // Only a report of marks arrives here from the acker.
+            // The acker sends this kind of report only for congestion marks.
             let before = self.window.size();
             let cut = self.window.on_mark(first);
             self.on_loss(u64::from(count), cut, before);
@@ -225,7 +225,7 @@ impl Source {
         let before = self.window.size();
         self.window.restart();
         if self.retries == 0 {
-            // At the first of several consecutive timeouts, the window shows the capacity of the path (RFC 5681, 3.1).
+            // Only the window before the first of consecutive timeouts shows the capacity of the path (RFC 5681, 3.1).
             self.window.set_threshold(self.threshold_after(before / 2.0));
         }
         self.timeout.back_off();
@@ -247,7 +247,7 @@ impl Source {
         }
     }
 
-    /// Shrinks the window after a pause longer than a timeout: the path may have changed.
+    /// Shrinks the window after a pause longer than a timeout, because the path may have changed.
     fn resume(&mut self, now: Time) {
         let pause = now.since(self.last_departure);
         if self.window.in_flight() == 0
@@ -262,7 +262,7 @@ impl Source {
         }
     }
 
-    /// Returns the time at which the minimum rate requires a packet although there is no token.
+    /// Returns the time at which a packet must be sent without a token, because of the minimum rate.
     fn due_by_lowest_rate(&self) -> Time {
         if self.window.has_token() || self.window.in_flight() == 0 {
             return Time::NEVER;
@@ -279,7 +279,7 @@ impl Source {
         }
     }
 
-    /// Resets what was measured on the paths of the former group.
+    /// Resets the measurements, which belong to the paths to the former group.
     fn start_again(&mut self, now: Time) {
         self.reelect();
         self.window.restart();
@@ -406,7 +406,7 @@ impl crate::node::Source for Source {
                 self.config.sending.bounds = bounds;
                 self.adjust_pace(now);
             }
-            // Timeouts detect a silent group, and only acknowledgements open the window.
+            // Signs of life have no effect: timeouts detect a silent group, and only acknowledgements open the window.
             SourceControl::Members(_) | SourceControl::SignOfLife => {}
         }
     }
@@ -429,9 +429,9 @@ impl crate::node::Source for Source {
     }
 }
 
-/// Load above which losses are too few for the formula.
+/// Rate in bit/s above which losses are too rare for TCP's formula.
 const MEANINGLESS: f64 = 1e12;
-/// Constant of TCP's formula: the throughput in packets is this value divided by the load.
+/// Constant of TCP's formula: the throughput in packets per second is this value divided by the load.
 const SQUARE_ROOT_OF_1_5: f64 = 1.224_744_871_391_589;
 
 #[cfg(test)]

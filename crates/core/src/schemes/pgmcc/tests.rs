@@ -1,4 +1,4 @@
-//! Behaviour of PGMCC's source and receivers, together and one by one.
+//! Behaviour of PGMCC's source and receivers, together and separately.
 
 use super::{Config, Receiver, Source};
 use crate::node::{Departure, Receiver as _, Source as _, SourceControl};
@@ -26,7 +26,7 @@ impl Sender {
         matches!(self.source.departure(Layer(0)), Departure::At(at) if at <= self.now)
     }
 
-    /// Sends while there are tokens. Returns the number of sent packets and the acker that the last one names.
+    /// Sends packets while there are tokens. Returns the number of packets, and the acker that the last packet names.
     fn burst(&mut self) -> (u32, Option<ReceiverId>) {
         let (mut sent, mut named) = (0, None);
         while self.may_send() {
@@ -65,7 +65,7 @@ fn the_first_candidate_becomes_the_acker() {
 }
 
 #[test]
-fn no_packet_is_sent_without_a_token_until_an_acknowledgement() {
+fn source_without_tokens_waits_for_an_acknowledgement() {
     let mut sender = Sender::new(Config::published());
     sender.burst();
     assert_eq!(sender.source.departure(Layer(0)), Departure::AfterReport);
@@ -77,9 +77,8 @@ fn no_packet_is_sent_without_a_token_until_an_acknowledgement() {
     assert_eq!(sender.burst().0, 2, "the window has grown to two");
 }
 
-/// T-PG-7, with reports.
 #[test]
-fn only_clearly_more_loss_changes_the_acker() {
+fn acker_changes_only_to_a_receiver_with_clearly_more_loss() {
     let mut sender = Sender::new(Config::published());
     sender.burst();
     sender.now += millis(100);
@@ -91,7 +90,6 @@ fn only_clearly_more_loss_changes_the_acker() {
     assert_eq!(sender.source.acker(), Some(receiver_id(2)));
 }
 
-/// T-PG-8.
 #[test]
 fn acker_is_dropped_after_two_timeouts() {
     let mut sender = Sender::new(Config::published());
@@ -125,7 +123,7 @@ fn reports_of_other_receivers_do_not_retain_a_silent_acker() {
 }
 
 #[test]
-fn departed_acker_causes_an_election() {
+fn acker_is_removed_when_it_leaves_or_is_forgotten() {
     for farewell in [true, false] {
         let mut sender = Sender::new(Config::published());
         sender.burst();
@@ -221,7 +219,6 @@ impl Ear {
 
 const PLAIN: Arrival = Arrival { size: SIZE, lost: 0, marked: false, late: false };
 
-/// T-PG-9.
 #[test]
 fn an_offer_to_acknowledge_is_withdrawn_when_an_acker_is_named() {
     let mut ear = Ear::new();
@@ -286,7 +283,7 @@ fn acknowledgements_cover_four_packets_or_a_millisecond() {
 }
 
 #[test]
-fn a_missing_packet_not_yet_lost_is_reported_as_behind() {
+fn acknowledgement_states_the_position_of_a_missing_packet() {
     let mut ear = Ear::new();
     ear.deliver(0, 0, Some(2), PLAIN);
     ear.deliver(1, 2, Some(2), PLAIN);
@@ -325,16 +322,15 @@ fn bottleneck(mbps: f64, rtt: u64, packets: u64) -> Path {
     Path { rate: Rate::from_mbps(mbps), rtt: millis(rtt), buffer: packets * u64::from(SIZE) }
 }
 
-/// Returns the mean rate of a session over these paths in the second half of a minute.
+/// Returns the mean rate of a session over these paths, in the second half of a run of one minute.
 fn mean_rate(config: Config, paths: &[Path], seed: u64) -> f64 {
     let mut star = Star::new(&Scheme::Pgmcc(config), SIZE, paths, seed);
     star.run_until(Time::from_secs_f64(60.0));
     star.sent_between(30_000, 60_000) as f64 * 8.0 / 30.0
 }
 
-/// T-PG-11.
 #[test]
-fn acker_changes_between_equal_paths_cost_under_7_percent() {
+fn session_over_two_equal_paths_has_93_percent_of_one_path_rate() {
     let one = mean_rate(Config::published(), &[bottleneck(2.0, 50, 15)], 1);
     for hysteresis in [0.75, 1.0] {
         let config = Config { hysteresis, ..Config::published() };

@@ -10,7 +10,7 @@ const DEVIATION_GAIN: f64 = 0.25;
 #[derive(Debug, Clone)]
 pub(in crate::schemes) struct Timeout {
     mean: Ewma,
-    /// Deviation in seconds, smoothed with its own gain; the deviation of `mean` is unused.
+    /// Deviation in seconds, smoothed with a separate gain; the deviation of `mean` is unused.
     deviation: f64,
     shortest: Span,
     first: Span,
@@ -19,7 +19,7 @@ pub(in crate::schemes) struct Timeout {
 }
 
 impl Timeout {
-    /// Creates a timeout between `shortest` and `longest`; before the first sample it is `first`.
+    /// Creates a timeout between `shortest` and `longest`. Before the first sample the timeout is `first`.
     pub(in crate::schemes) fn new(shortest: Span, first: Span, longest: Span) -> Timeout {
         Timeout { mean: Ewma::new(MEAN_GAIN), deviation: 0.0, shortest, first, longest, doublings: 0 }
     }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn timeout_is_three_times_the_first_sample_and_then_smoothed() {
+    fn timeout_is_three_times_the_first_round_trip_time_sample() {
         let mut timeout = published();
         assert_eq!(timeout.span(), Span::from_secs(3));
         timeout.sample(Span::from_millis(100));

@@ -13,11 +13,11 @@ pub(in crate::schemes) struct CongestionWindow {
     /// Window in packets below which growth is exponential.
     threshold: f64,
     lost_tokens: Tokens,
-    /// The window is not halved again before a packet after this one is acknowledged.
+    /// The window is not halved again until a packet above this number is acknowledged.
     suspended_to: Option<u64>,
     /// Packets `next - slots.len() .. next`, indexed by number modulo length. The length doubles if more packets are in flight.
     slots: Box<[Slot]>,
-    /// Packets before this number are not in flight.
+    /// No packet below this number is in flight.
     oldest: u64,
     next: u64,
     in_flight: u64,
@@ -35,16 +35,16 @@ struct Slot {
 pub(in crate::schemes) enum WindowGrowth {
     /// Acknowledgements open the window.
     Open,
-    /// The window stays: the application does not use it, or the rate is at its limit.
+    /// The window stays constant, because the application does not use it or the rate is at its limit.
     Hold,
 }
 
 /// The effect of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::schemes) struct AckOutcome {
-    /// Packets acknowledged for the first time.
+    /// Number of packets acknowledged for the first time.
     pub(in crate::schemes) acknowledged: u32,
-    /// Packets declared lost.
+    /// Number of packets declared lost.
     pub(in crate::schemes) lost: u32,
     /// Whether the window was halved.
     pub(in crate::schemes) cut: bool,
@@ -52,7 +52,7 @@ pub(in crate::schemes) struct AckOutcome {
 
 const FEWEST: usize = 64;
 const MAX: usize = 1 << 20;
-/// Number of later arrivals after which a missing packet is lost.
+/// Number of later arrivals after which a missing packet counts as lost.
 const LATER: u32 = 3;
 /// Number of bits in an acknowledgement's bitmap.
 const BITS: u64 = 32;
@@ -132,7 +132,8 @@ impl CongestionWindow {
         news
     }
 
-    /// Processes an acknowledgement: `from` has received `newest` and, where bit k of the bitmap is set, the packet k before it.
+    /// Processes an acknowledgement: `from` has received `newest`, and each packet `newest - k` for which bit k of the bitmap is
+    /// set.
     pub(in crate::schemes) fn acknowledge(
         &mut self,
         from: ReceiverId,
@@ -174,8 +175,8 @@ impl CongestionWindow {
         AckOutcome { acknowledged, lost, cut }
     }
 
-    /// Removes packets in flight before `seq`, which no bitmap covers. Packets that `from` should have acknowledged are lost. The
-    /// fate of the other packets is unknown, and their tokens are returned.
+    /// Removes the packets in flight below `seq`, because no bitmap covers them. Packets that `from` should have acknowledged are
+    /// lost. It is unknown whether the other packets have arrived, and their tokens are returned.
     fn settle_before(&mut self, seq: u64, from: ReceiverId) -> u32 {
         let mut lost = 0;
         while self.oldest < self.next {
@@ -192,7 +193,7 @@ impl CongestionWindow {
         lost
     }
 
-    /// Responds to a mark on packet `seq`: congestion without a loss. Returns whether the window was halved.
+    /// Responds to a mark on packet `seq`, which indicates congestion without a loss. Returns whether the window was halved.
     pub(in crate::schemes) fn on_mark(&mut self, seq: Seq) -> bool {
         let cut = self.suspended_to.is_none_or(|last| seq.0 > last);
         if cut {
@@ -201,8 +202,8 @@ impl CongestionWindow {
         cut
     }
 
-    // The draft removes half a window of tokens even from a window of less than two, which stays at one: tokens would be lost.
-    // Here the number of tokens falls by the same amount as the window.
+    // The draft removes tokens for half the window even if the window is below two packets. Such a window shrinks only to one
+    // packet, so tokens would be lost. Here the number of tokens falls by the same amount as the window.
     fn halve(&mut self) {
         self.shrink_to((self.size / 2.0).max(1.0));
         self.suspended_to = self.next.checked_sub(1);
@@ -252,7 +253,7 @@ impl CongestionWindow {
         }
     }
 
-    /// Removes the oldest packet in flight and restores its token, for a packet that must be sent.
+    /// Removes the oldest packet in flight and restores its token, so that a packet which must not wait can be sent.
     pub(in crate::schemes) fn credit_oldest(&mut self) {
         while self.oldest < self.next {
             let news = self.land(self.oldest);
@@ -277,7 +278,7 @@ mod tests {
         CongestionWindow::new(&Config::published(), threshold)
     }
 
-    /// Creates a window with this number of packets in flight, all for A.
+    /// Creates a window with `size` packets in flight. All of them request an acknowledgement from receiver A.
     fn flying(size: u32) -> CongestionWindow {
         let mut window = window(4.0);
         (window.size, window.tokens) = (f64::from(size), f64::from(size));
@@ -289,7 +290,6 @@ mod tests {
         window.tokens + window.in_flight as f64 - window.size
     }
 
-    /// T-PG-2.
     #[test]
     fn three_acknowledgements_open_the_window_from_one_to_four() {
         let mut window = window(4.0);
@@ -301,7 +301,6 @@ mod tests {
         assert_eq!(window.tokens, 4.0);
     }
 
-    /// T-PG-3.
     #[test]
     fn above_the_threshold_the_window_grows_by_a_packet_per_rtt() {
         let mut window = window(4.0);
@@ -326,7 +325,6 @@ mod tests {
         assert_eq!((window.size, window.tokens), (10.0, 1.0));
     }
 
-    /// T-PG-4.
     #[test]
     fn ten_losses_within_a_round_trip_halve_the_window_once() {
         let mut window = flying(40);
@@ -344,7 +342,6 @@ mod tests {
         assert!(balance(&window).abs() < 1e-9);
     }
 
-    /// T-PG-5.
     #[test]
     fn packet_is_lost_after_three_later_packets_but_not_after_two() {
         let mut window = flying(10);
@@ -355,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn no_packet_is_sent_for_half_a_window_of_acks_after_a_cut() {
+    fn no_token_is_available_for_half_a_window_of_acks_after_a_cut() {
         let mut window = flying(16);
         window.acknowledge(A, Seq(3), 0b0111, WindowGrowth::Open);
         assert_eq!((window.size, window.tokens), (8.0, -4.0), "three came, one is lost");
@@ -377,9 +374,8 @@ mod tests {
         assert_eq!((window.size, window.tokens), (8.0, -5.0));
     }
 
-    /// T-PG-11, the rule that it tests.
     #[test]
-    fn packets_for_another_acker_never_count_as_lost() {
+    fn packets_in_flight_to_another_acker_do_not_count_as_lost() {
         let mut window = flying(5);
         window.size += 10.0;
         window.tokens += 10.0;
@@ -391,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_beyond_the_bitmap_are_lost_only_for_their_acker() {
+    fn only_packets_of_the_same_acker_are_lost_below_the_bitmap() {
         for (asked, outcome) in [
             (A, AckOutcome { acknowledged: 1, lost: 2, cut: true }),
             (B, AckOutcome { acknowledged: 1, lost: 0, cut: false }),
@@ -411,7 +407,6 @@ mod tests {
         assert_eq!(window.acknowledge(A, Seq(3), u32::MAX, WindowGrowth::Open), AckOutcome::default());
     }
 
-    /// T-PG-6.
     #[test]
     fn tokens_and_packets_in_flight_always_add_up_to_the_window() {
         let (mut window, mut rng) = (window(4.0), Rng::new(6, 6));

@@ -4,30 +4,31 @@ use crate::packet::{Echo, ReportContent, Seq, ShortId};
 use crate::time::{Span, Time};
 use std::collections::BTreeMap;
 
-/// Acknowledged progress of a part of the tree. Packets count from 1 here, as in the thesis; 0 means no packet.
+/// Acknowledged progress of a part of the tree. As in the thesis, packets are numbered from 1 here; 0 means no packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Aggregate {
     /// "LostSeq": the highest packet that was lost.
     pub lost: u64,
-    /// "AckSeq": the minimum over the receivers of the newest packet received.
+    /// "AckSeq": the newest packet received; of several receivers, the lowest of their newest packets.
     pub newest: u64,
     /// "Rcv_id": the receiver with this minimum.
     pub of: Option<ShortId>,
-    /// Delay of the packet's acknowledgement at the receiver. It replaces "TimeStamp": the source has the time of sending.
+    /// Time for which the receiver delayed the acknowledgement of this packet. The thesis uses "TimeStamp" instead; here the
+    /// source itself stores the sending time.
     pub hold: Span,
 }
 
 impl Aggregate {
-    /// The entry of a child that has reported nothing.
+    /// The entry of a child that has not reported yet.
     const NONE: Aggregate = Aggregate { lost: 0, newest: 0, of: None, hold: Span::MAX };
 
-    /// Returns the content of a report; `None` for a report of another kind.
+    /// Returns the progress that a report states; `None` for a report of another kind.
     pub fn reported_by(content: &ReportContent) -> Option<Aggregate> {
         let ReportContent::Newest { echo, past_lost, of } = *content else { return None };
         Some(Aggregate { lost: past_lost.0, newest: echo.seq.0.saturating_add(1), of, hold: echo.hold })
     }
 
-    /// Returns the report with this content. It gives no round-trip sample if no receiver has acknowledged a packet.
+    /// Returns a report of this progress. The report gives no round-trip sample if no receiver has acknowledged a packet.
     pub fn content(&self) -> ReportContent {
         let hold = if self.of.is_some() { self.hold } else { Span::MAX };
         let echo = Echo { seq: Seq(self.newest.saturating_sub(1)), hold };
@@ -40,13 +41,13 @@ impl Aggregate {
 pub(crate) struct Aggregator<K> {
     children: BTreeMap<K, Child>,
     up: Aggregate,
-    /// Counter of reports. It identifies the child that reported last.
+    /// Number of reports so far. It shows which child reported last.
     turn: u64,
-    /// Smoothed time between two packets, in seconds, from acknowledgements.
+    /// Smoothed time between two packets, in seconds, measured by the acknowledgements.
     interval: f64,
     progress: (u64, Time),
-    /// Set if a few packets are acknowledged together: the time of the latest forwarded aggregate, and the deadline of the next
-    /// one.
+    /// If a few packets are acknowledged together: the time of the latest forwarded aggregate, and the deadline of the next
+    /// aggregate. Otherwise `None`.
     thinned: Option<(Time, Time)>,
 }
 
@@ -57,14 +58,14 @@ struct Child {
     turn: u64,
 }
 
-/// Maximum number of children with an entry. Beyond it, the child with the longest silence is removed.
+/// Maximum number of children with an entry. Beyond it, the child that has been silent for the longest time is removed.
 const MAX_CHILDREN: usize = 4096;
-/// Limits of a child's silence, as a time and a number of packets. A child that is silent for three times the longer one, while
-/// other children make progress, is removed.
+/// Two durations: a time, and the time of a number of packets. A child is removed if it is silent for three times the longer
+/// duration while other children make progress.
 // Paper gap: 3.2 leaves the removal of a child to the soft state of multicast routing.
 const PATIENCE: (Span, f64) = (Span::from_secs(1), 8.0);
 const PATIENCES: u64 = 3;
-/// If a few packets are acknowledged together: this number, or the packets of this time.
+/// If a few packets are acknowledged together, an aggregate is forwarded after `FEW` packets or after `SPACING`.
 const FEW: u64 = 4;
 const SPACING: Span = Span::from_millis(1);
 /// Gain of the mean time between packets.
@@ -83,9 +84,9 @@ impl<K: Ord + Copy> Aggregator<K> {
         }
     }
 
-    /// Makes the aggregator acknowledge a few packets together, as its children do. The reported hold time includes the wait of a
-    /// report here until another report made it the minimum. If every receiver acknowledges each packet, as in the paper, there
-    /// is no such wait.
+    /// Makes the aggregator acknowledge a few packets together, as its children do. The reported hold time then includes the time
+    /// that a child's report has waited until it became the minimum. If every receiver acknowledges each packet, as in the paper,
+    /// the hold time is zero.
     pub fn thin(&mut self) {
         self.thinned.get_or_insert((Time::ZERO, Time::NEVER));
     }
@@ -100,7 +101,8 @@ impl<K: Ord + Copy> Aggregator<K> {
         if now < self.deadline() { None } else { self.thinned_news(now) }
     }
 
-    /// Returns the aggregate to be forwarded, if a few packets are acknowledged together. Losses are forwarded at once.
+    /// Returns the aggregate to be forwarded now, if any. If a few packets are acknowledged together, only a loss is forwarded at
+    /// once.
     fn thinned_news(&mut self, now: Time) -> Option<Aggregate> {
         let Some((passed_at, _)) = self.thinned else { return self.news() };
         let (all, before) = (self.compose(), self.up);
@@ -128,7 +130,8 @@ impl<K: Ord + Copy> Aggregator<K> {
         self.children.contains_key(&child)
     }
 
-    /// Adds a child that has reported nothing. Until its first report, it has the progress of the aggregate (paper 002, 3.2).
+    /// Adds a child that has not reported yet. Until its first report, the child has the progress of the aggregate (paper 002,
+    /// 3.2).
     pub fn join(&mut self, child: K, now: Time) {
         if self.knows(child) {
             return;
@@ -156,26 +159,26 @@ impl<K: Ord + Copy> Aggregator<K> {
         if self.children.len() == before { None } else { self.news_without_sample() }
     }
 
-    /// Returns the aggregate to be forwarded after a departure. It is made of earlier reports of other children, whose age is
-    /// unknown, so it gives no sample.
+    /// Returns the aggregate to be forwarded after a child was removed. It gives no round-trip sample, because the age of the
+    /// other children's reports is unknown.
     fn news_without_sample(&mut self) -> Option<Aggregate> {
         let up = self.news()?;
         Some(if self.thinned.is_some() { Aggregate { hold: Span::MAX, ..up } } else { up })
     }
 
-    /// Removes a child. The next report of another child includes the change.
+    /// Removes a child. The resulting change is forwarded with the next report of another child.
     pub fn remove(&mut self, child: K) {
         self.children.remove(&child);
     }
 
-    /// Handles a child's report of its part of the tree; returns the aggregate to be forwarded.
+    /// Handles a child's report about its part of the tree; returns the aggregate to be forwarded.
     pub fn on_report(&mut self, child: K, reported: Aggregate, now: Time) -> Option<Aggregate> {
         self.join(child, now);
         self.turn += 1;
         let turn = self.turn;
         let kept = self.children.get_mut(&child)?;
         kept.received_at = now;
-        // The progress of one receiver only grows. A late or duplicate report can only add a loss.
+        // The progress of a receiver never decreases, so of a late or duplicate report only a loss counts.
         let is_stale =
             kept.kept.of == reported.of && reported.newest < kept.kept.newest || reported.of.is_none();
         kept.kept = if is_stale {
@@ -189,7 +192,7 @@ impl<K: Ord + Copy> Aggregator<K> {
         self.thinned_news(now)
     }
 
-    /// Returns the age of the child's report that determines this aggregate.
+    /// Returns the age of the report that determines this aggregate.
     fn waited(&self, up: &Aggregate, now: Time) -> Span {
         let same = |child: &&Child| (child.kept.of, child.kept.newest) == (up.of, up.newest);
         let spoke = self.children.values().filter(same).max_by_key(|child| child.turn);
@@ -247,7 +250,7 @@ impl<K: Ord + Copy> Aggregator<K> {
         if !is_news {
             return None;
         }
-        // A loss in an entry without a receiver must not remove the target.
+        // If the minimum is the entry of a child that has not reported yet, a loss must not remove the target.
         self.up = match now.of {
             None => Aggregate { lost: now.lost, ..before },
             Some(_) => now,
@@ -279,7 +282,7 @@ mod tests {
         router
     }
 
-    /// Example 3.1: round trips of 8 and 10 packet times; the router forwards the progress of R2.
+    /// Example 3.1: round-trip times of 8 and 10 packet intervals; the router forwards the progress of R2.
     #[test]
     fn report_of_the_more_distant_receiver_is_forwarded() {
         let mut router = two();
@@ -320,7 +323,7 @@ mod tests {
         (1..=2).for_each(|child| _ = router.on_report(child, ack(child.into(), 9, 0), at(0)));
         router.join(3, at(1));
         assert_eq!(router.compose().newest, 9);
-        // The new child's entry without a receiver is the minimum now. It is forwarded only with a loss.
+        // The entry of the new child, which has not reported yet, is the minimum now. It is forwarded only together with a loss.
         assert_eq!(router.on_report(1, ack(1, 10, 0), at(2)), None);
         router.on_report(2, ack(2, 10, 0), at(2));
         let lost = router.on_report(1, ack(1, 12, 11), at(3)).expect("a loss");
@@ -338,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_silent_among_active_ones_expires() {
+    fn silent_receiver_expires_if_other_receivers_are_active() {
         let mut router = two();
         router.on_report(2, ack(2, 1, 0), at(0));
         for n in 1..=30 {
@@ -358,7 +361,7 @@ mod tests {
             }
             router.on_report(1, ack(1, 4, 0), at(10));
             router.on_report(2, ack(2, 2, 0), at(11));
-            // The second child advances, so the first child's report of 20 ms ago is the minimum.
+            // The second child advances, so the first child's report, which is 20 ms old, becomes the minimum.
             router.on_report(2, ack(2, 8, 0), at(30)).map(|up| (up.newest, up.of, up.hold))
         };
         assert_eq!(run(true), Some((4, id(1), Span::from_millis(20))));

@@ -16,80 +16,81 @@ configuration! {
     pub struct Config {
         /// Settings of packet sending that all schemes share.
         sending: Sending = published_sending();
-        /// The law that sets the rate from the number of queued packets.
+        /// The control law that sets the rate from the number of queued packets.
         law: Law = Law::Printed
             => choice["law", { "steady" => Steady, "printed" => Printed, "seconds" => Seconds },
-                "law by which the rate follows the queue; printed, as in the thesis, oscillates"];
-        /// Gain of the distance to the wanted queue; `None` for the default of the law.
+                "control law that sets the rate from the queue; printed is the law of the thesis, which oscillates"];
+        /// Gain for the difference between the wanted and the actual queue; `None` for the default of the law.
         k1: Option<f64> = None
             => number["k1" or "own", NumberRange::of(0.0, 100.0),
-                "gain of the distance to the target queue; own: the value of the law"];
-        /// Gain of the integral of this distance.
+                "gain for the distance from the target queue; own: the default of the law"];
+        /// Gain for the integral of this difference.
         k2: f64 = 0.25
             => number["k2", NumberRange::of(0.0, 100.0),
-                "gain of the integral of the distance to the target queue"];
-        /// Half of the dead zone around the wanted queue, in packets, "Delta"; `None` for the default of the law.
+                "gain for the integral of the distance from the target queue"];
+        /// Half of the width of the dead zone around the wanted queue, in packets, "Delta"; `None` for the default of the law.
         delta: Option<f64> = None
             => number["delta" or "own", NumberRange::of(0.0, 1000.0),
-                "half width, in packets, of the zone around the target queue in which the accumulated rate is constant; own: the value of the law"];
-        /// The purpose of the wanted queue.
+                "half width, in packets, of the zone around the target queue in which the accumulated rate is constant; own: the default of the law"];
+        /// The goal that determines the wanted queue.
         aim: Aim = Aim::Weighted
             => choice["aim", { "weighted" => Weighted, "friendly" => Friendly },
-                "purpose of the target queue: a share by weight, or that of a TCP flow"];
-        /// Share of the bottleneck, in multiples of the share of a session with weight 1.
+                "goal of the target queue: a share by weight, or the share of a TCP flow"];
+        /// Ratio of the session's share of the bottleneck to the share of a session with weight 1.
         weight: f64 = 1.0
             => number["weight", NumberRange::of(0.01, 1000.0), "share, in units of a session of weight 1"];
         /// Wanted queue of a session of weight 1, in packets, "E".
         queue: f64 = 4.0
             => number["queue", NumberRange::of(0.1, 10_000.0),
-                "target queue, in packets, of a session of weight 1; the initial one of a friendly session"];
-        /// Initial rate of a linear start; `None` for a packet per assumed round-trip time.
+                "target queue, in packets, of a session of weight 1; for a friendly session, the initial target queue"];
+        /// Initial rate of a linear start; `None`: one packet per assumed round-trip time.
         first_rate: Option<Rate> = Some(Rate::from_bps(40_000.0))
             => rate["first" or "rtt", NumberRange::POSITIVE,
                 "initial rate of a linear start; rtt: a packet per assumed round-trip time"];
-        /// Number of former targets whose shortest round-trip time is stored.
+        /// Number of former target receivers whose shortest round-trip times are stored.
         table: u8 = 0
             => whole["table", 0, 255, "number of former targets whose minimum round-trip time is stored"];
-        /// Duration without a round trip near the shortest one after which the source briefly lowers its rate; `None` for never.
+        /// If for this duration no round-trip time is near the shortest one, the source briefly lowers its rate (a probe).
+        /// `None`: never.
         probe: Option<Span> = None
             => seconds["probe" or "off", NumberRange::POSITIVE,
-                "time without an empty path after which the source slows down briefly, to measure one"];
-        /// Rate during such a probe, as a part of the accumulated rate.
+                "time without an empty path after which the source slows down briefly to measure an empty path"];
+        /// Rate during a probe, as a fraction of the accumulated rate "R_a".
         probe_part: f64 = 0.5
             => number["probe-part", NumberRange::of(0.01, 1.0),
-                "fraction of the rate while it measures an empty path"];
+                "fraction of the rate at which the source sends while it measures an empty path"];
         /// Minimum acknowledgement timeout.
         min_rto: Span = Span::from_millis(200)
             => seconds["rto-min", NumberRange::up_to(60.0), "minimum acknowledgement timeout"];
         /// Acknowledgement timeout before the first round-trip sample.
         first_rto: Span = Span::from_secs(3)
             => seconds["rto-first", NumberRange::up_to(60.0), "timeout before the first round-trip sample"];
-        /// Maximum timeout after doublings.
+        /// Maximum acknowledgement timeout after repeated doubling.
         max_rto: Span = Span::from_secs(64)
             => seconds["rto-max", NumberRange::up_to(3600.0), "maximum timeout"];
-        /// The receivers that acknowledge, and the packets that they acknowledge.
+        /// Which receivers acknowledge packets, and which packets they acknowledge.
         answers: Answers = Answers::All
             => choice["answers", { "all" => All, "few" => Few },
-                "acknowledgements of each packet by all receivers (all), or of each by the target and of some by others (few)"];
-        /// With `Answers::Few`: number of packets per acknowledgement of the target. It acknowledges at once a packet that
-        /// arrives a millisecond after its latest acknowledgement.
+                "receivers that acknowledge each packet: all receivers (all), or only the target, while other receivers acknowledge some packets (few)"];
+        /// With `Answers::Few`: number of packets that the target acknowledges together. If its latest acknowledgement is at
+        /// least a millisecond old, it acknowledges a packet at once.
         ack_every: u8 = 1
             => whole["ack-every", 1, 16, "with answers=few, packets per acknowledgement of the target"];
-        /// With `Answers::Few`: total number of acknowledgements per second of all receivers other than the target.
+        /// With `Answers::Few`: number of acknowledgements per second that all receivers other than the target send together.
         others: f64 = 50.0
             => number["others", NumberRange::of(0.1, 1e6),
                 "with answers=few, acknowledgements per second of all other receivers together"];
-        /// With `Answers::Few`: factor by which the round trip of another receiver must be longer to make it the target.
+        /// With `Answers::Few`: a receiver becomes the target if its round-trip time is longer than the target's by this factor.
         hysteresis: f64 = 1.1
             => number["hysteresis", NumberRange::of(1.0, 10.0),
                 "with answers=few, a receiver becomes the target if its round-trip time is longer by this factor"];
-        /// With `Answers::Few`: distribution of the delay of loss reports, and of answers to the start-up.
+        /// With `Answers::Few`: distribution of two delays: of loss reports, and of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()
             => spread["spread", "with answers=few, steepness of the distribution of delays of loss reports"];
     }
 
-    /// The thesis: packets of 500 bytes, 5000 bytes/s at first, the equations as printed (paper 002, 3.9). These equations make
-    /// the rate oscillate; the stable law is [`Law::Steady`].
+    /// The values of the thesis: packets of 500 bytes, 5000 bytes/s at first, and the equations as printed (paper 002, 3.9).
+    /// These equations make the rate oscillate; the stable law is [`Law::Steady`].
     // Paper gap: 3.9 prints k1 = 4 and k2 = 0.25, and alpha = 2, beta = 6 for E = 4.
     pub fn published;
 
@@ -108,7 +109,7 @@ configuration! {
     }
 }
 
-/// The purpose of the wanted queue.
+/// The goal that determines the wanted queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
     /// A share in proportion to the weight (paper 002, 3.6).
@@ -117,17 +118,19 @@ pub enum Aim {
     Friendly,
 }
 
-/// The receivers that acknowledge, and the packets that they acknowledge.
+/// Which receivers acknowledge packets, and which packets they acknowledge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answers {
-    /// Every receiver acknowledges every packet: the thesis, for networks whose routers or designated receivers aggregate.
+    /// Every receiver acknowledges every packet, as in the thesis. For networks whose routers or designated receivers aggregate
+    /// the acknowledgements.
     All,
-    /// The target acknowledges each packet. Other receivers acknowledge occasionally, and at losses that no cut has answered.
+    /// The target acknowledges every packet. Other receivers acknowledge occasionally, and when they detect a loss that no cut
+    /// has answered.
     // Paper gap: the thesis has no rule for a large group without aggregation.
     Few,
 }
 
-/// Default gains of the laws.
+/// Default gains of the control laws.
 const STEADY_K1: f64 = 0.5;
 const PRINTED_K1: f64 = 4.0;
 const STEADY_DELTA: f64 = 0.5;
@@ -136,8 +139,8 @@ const PRINTED_DELTA: f64 = 2.0;
 const MIN_PACKETS: Span = Span::from_secs(5);
 
 impl Config {
-    /// Returns the settings for a real network: the stable law, the queue of a TCP flow, start by doubling, probes for the
-    /// shortest round trip, and acknowledgements of few receivers.
+    /// Returns the settings for a real network: the stable law, a wanted queue like that of a TCP flow, start by doubling, probes
+    /// for the shortest round-trip time, and acknowledgements of few receivers.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
@@ -154,7 +157,7 @@ impl Config {
         }
     }
 
-    /// Returns the gains of the law.
+    /// Returns the gains of the control law.
     pub(super) fn gains(&self) -> Gains {
         let (k1, delta) = match self.law {
             Law::Steady => (STEADY_K1, STEADY_DELTA),
@@ -179,7 +182,7 @@ const ENTRY: Entry = Entry {
     number: 11,
     summary: "one rate; keeps a few packets in the queues of the path with the longest round-trip time, halves the rate at losses",
     source: "paper 002, chapter 3",
-    sender: "follows the last receiver to acknowledge each packet, with a law like TCP Vegas'; cuts once for all losses of a window",
+    sender: "follows the receiver that is the last to acknowledge each packet, with a control law like that of TCP Vegas; cuts the rate once for all losses of a window",
     receiver: "acknowledges each packet; routers or designated receivers merge the acknowledgements of all receivers into one",
     feedback: Feedback::Reports,
     stated_rate: StatedRate::StartUp,

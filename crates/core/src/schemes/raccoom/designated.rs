@@ -1,6 +1,6 @@
 //! A designated receiver: a receiver that aggregates the acknowledgements of other receivers (paper 002, 3.2).
 //!
-//! It sends no data: its children receive the session's data, as it does.
+//! A designated receiver sends no data: its children receive the session's data directly.
 
 use super::aggregate::{Aggregate, Aggregator};
 use super::config::Config;
@@ -18,16 +18,16 @@ use crate::time::{Rate, Span, Time};
 pub(super) struct Designated {
     me: ReceiverId,
     receiver: Receiver,
-    /// The children of this receiver. The entry under `None` is the receiver itself.
+    /// The children of this receiver. The key `None` is the receiver itself.
     children: Aggregator<Option<ReceiverId>>,
     layer: Layer,
     own: Effects,
-    /// The announced number of children, and the end of the wait for their first reports.
+    /// The announced number of children. `waits_until` ends the wait for the first reports of the children.
     expected: usize,
     waits_until: Time,
 }
 
-/// Maximum wait for the children's first reports after the first packet.
+/// Maximum time after the first packet for which the receiver waits for the first reports of its children.
 const PATIENCE: Span = Span::from_secs(3);
 
 impl Designated {
@@ -46,7 +46,8 @@ impl Designated {
     }
 
     fn pass_on(&self, up: Option<Aggregate>, cx: &mut Cx<'_>) {
-        // With a report before all children have reported, the source could take a near child for the farthest one.
+        // This receiver waits until all children have reported. Otherwise the source could mistake a near child for the farthest
+        // one.
         let waits = self.children.len() < self.expected + 1 && cx.now < self.waits_until;
         if let Some(up) = up.filter(|up| !waits || up.lost > 0) {
             cx.effects.push(Effect::Report(Report {
@@ -57,7 +58,7 @@ impl Designated {
         }
     }
 
-    /// Passes the reports of its own reception through the aggregation.
+    /// Adds the reports about this receiver's own reception to the aggregation.
     fn take_own(&mut self, cx: &mut Cx<'_>) {
         let mut own = std::mem::take(&mut self.own);
         for effect in own.drain() {
@@ -115,7 +116,7 @@ impl Relay for Designated {
                 let up = self.children.leave(Some(report.from));
                 self.pass_on(up, cx);
             }
-            // Reports of other kinds are for the source.
+            // Reports of other kinds are forwarded to the source.
             _ => cx.effects.push(Effect::Report(*report)),
         }
     }

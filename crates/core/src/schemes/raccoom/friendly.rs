@@ -1,8 +1,8 @@
-//! The queue that corresponds to a TCP flow's throughput (paper 002, 3.7).
+//! The length of queue that gives a session the throughput of a TCP flow (paper 002, 3.7).
 
 use crate::time::{Span, Time};
 
-/// "E", updated at each cut. The session then has three quarters of the largest window of a TCP flow with the same losses.
+/// "E", updated at each cut, so that the session has three quarters of the largest window of a TCP flow with the same losses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Friendly {
     queue: f64,
@@ -10,7 +10,7 @@ pub(super) struct Friendly {
     cut_at: Option<Time>,
 }
 
-/// Minimum of the wanted queue, in packets. Its maximum is this value or twice the expected packets, whichever is larger.
+/// Minimum of the wanted queue, in packets. The maximum is `MAX` or twice the expected packets, whichever is larger.
 // Paper gap: (3.10) becomes negative when losses follow each other closely.
 const SHORTEST: f64 = 1.0;
 const MAX: f64 = 64.0;
@@ -26,7 +26,8 @@ impl Friendly {
         self.queue
     }
 
-    /// Updates the queue at a cut by (3.10). `expected` is the number of packets in flight with empty queues, "N_exp".
+    /// Updates "E" at a cut by equation (3.10). `expected` is the number of packets that are in flight when all queues are empty,
+    /// "N_exp".
     pub fn on_cut(&mut self, expected: f64, rtt: Span, now: Time) {
         let before = self.cut_at.replace(now);
         let Some(before) = before else { return };
@@ -54,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_in_flight_approach_one_and_a_half_times_the_period() {
+    fn packets_in_flight_approach_1_5_per_rtt_between_losses() {
         let (rtt, mut friendly, expected) = (Span::from_millis(100), Friendly::new(4.0), 10.0);
         (0..60).for_each(|turn| friendly.on_cut(expected, rtt, at(2.0 * f64::from(turn))));
         assert!((friendly.queue() + expected - 1.5 * 20.0).abs() < 1e-3, "{}", friendly.queue());

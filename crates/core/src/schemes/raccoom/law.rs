@@ -1,19 +1,21 @@
-//! The laws of the rate (paper 002, 3.3), in packets and seconds.
+//! The control laws for the rate (paper 002, 3.3). Units are packets and seconds.
 
 use crate::time::Span;
 
-/// The law that sets the rate from the number of queued packets.
+/// The control law that sets the rate from the number of queued packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Law {
-    /// Control by the distance to the wanted queue, per round trip. The default.
+    /// The rate depends on the difference between the wanted and the actual queue, with gains per round trip. Used by
+    /// `Config::transport`.
     // Paper gap: (3.1) adds |diff|, which is zero on an empty queue, where the rate should grow. 3.6 integrates E - q. (3.2)
     // takes N_exp from the rate that it sets, so each acknowledgement multiplies the rate by k1. Here the number of queued
     // packets is computed from the measured rate, N_real (1 - RTTmin/RTT), as in TCP Vegas. With k1 = 4 per round trip the loop
     // has no phase margin (it is stable for 0.28 < k1 < 1.44 at k2 = 0.25), so k1 is 0.5.
     Steady,
-    /// Equations (3.1) and (3.2) with each acknowledgement; line 12 of figure 3.3 with the sign of (3.1).
+    /// Equations (3.1) and (3.2), applied at each acknowledgement. Where line 12 of figure 3.3 has another sign than (3.1), the
+    /// sign of (3.1) is used.
     Printed,
-    /// The gains of 3.6 in 1/s and 1/s^2.
+    /// Like `Steady`, but with the gains of section 3.6, in 1/s and 1/s^2.
     Seconds,
 }
 
@@ -23,7 +25,7 @@ pub(super) struct Gains {
     pub law: Law,
     pub k1: f64,
     pub k2: f64,
-    /// Half of the dead zone, in packets: `alpha = E - delta`, `beta = E + delta`.
+    /// Half of the width of the dead zone, in packets: `alpha = E - delta`, `beta = E + delta`.
     pub delta: f64,
 }
 
@@ -38,7 +40,7 @@ pub(super) struct AckMeasurements {
     pub shortest: Span,
     /// Round-trip time of this acknowledgement.
     pub rtt: Span,
-    /// Time since the latest application of the law.
+    /// Time since the latest application of the control law.
     pub passed: Span,
 }
 
@@ -50,7 +52,7 @@ pub(super) struct Rates {
 }
 
 impl AckMeasurements {
-    /// Returns the number of queued packets, by the measured rate.
+    /// Returns the number of queued packets, computed from the measured rate.
     pub fn queued(&self) -> f64 {
         let (shortest, rtt) = (self.shortest.as_secs_f64(), self.rtt.as_secs_f64());
         self.outstanding * (1.0 - shortest / rtt).max(0.0)
@@ -78,7 +80,7 @@ impl Gains {
         let missing = seen.wanted - seen.queued();
         let step = if missing.abs() > self.delta { integral * missing } else { 0.0 };
         let accumulated = before.accumulated + step;
-        // With less than a packet per round trip, acknowledgements would be rarer than one per round trip.
+        // At a rate of less than one packet per round trip, acknowledgements would be rarer than one per round trip.
         let least = 1.0 / seen.rtt.as_secs_f64();
         Rates { accumulated, sending: (accumulated + proportional * missing).max(least) }
     }
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn on_an_empty_queue_the_rate_grows_by_a_packet_per_rtt_squared() {
+    fn rate_grows_by_a_packet_per_rtt_squared_with_an_empty_queue() {
         let before = Rates { accumulated: 100.0, sending: 100.0 };
         let after = gains(Law::Steady).apply(before, &seen(10.0, RTT));
         assert!((after.accumulated - 110.0).abs() < 1e-9, "a packet per 100 ms more: {after:?}");
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn printed_law_does_not_change_a_rate_at_rest() {
+    fn printed_law_keeps_the_rate_if_no_packets_are_queued() {
         let before = Rates { accumulated: 100.0, sending: 100.0 };
         let gains = Gains { k1: 4.0, delta: 2.0, ..gains(Law::Printed) };
         assert_eq!(gains.apply(before, &seen(10.0, RTT)), before);
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn at_least_a_packet_per_round_trip_is_sent_at_any_queue() {
+    fn rate_is_at_least_a_packet_per_rtt_at_any_queue_length() {
         let before = Rates { accumulated: 20.0, sending: 20.0 };
         let after = gains(Law::Steady).apply(before, &seen(500.0, Span::from_millis(200)));
         assert_eq!(after.sending, 5.0);
@@ -146,7 +148,7 @@ mod tests {
 
     #[test]
     fn rates_do_not_change_at_the_wanted_queue() {
-        // 12 packets outstanding; a third of the round trip is queueing delay.
+        // 12 packets are not acknowledged; a third of the round-trip time is queueing delay.
         let before = Rates { accumulated: 80.0, sending: 80.0 };
         for law in [Law::Steady, Law::Seconds] {
             let after = gains(law).apply(before, &seen(12.0, Span::from_millis(150)));

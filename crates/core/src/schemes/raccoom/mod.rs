@@ -1,11 +1,11 @@
 //! RACCOOM: rate-based congestion control on the path with the largest round-trip time (paper 002, chapter 3).
 //!
-//! One rate for one group. Every receiver acknowledges every packet. Routers or designated receivers aggregate these into one
-//! acknowledgement: the minimum of the newest packets received, and the highest lost packet. Therefore the source observes one
-//! path, the *target path*, whose receiver is the last to receive a packet. As in TCP Vegas, it keeps `E` of its packets in that
-//! path's queues. At a loss on any path it halves its rate once for all packets in flight (paper 002, 3.1). A session may count
-//! the queue of other flows as a part of its path. It then loses packets sooner or later; the halving drains the queue and
-//! reveals the path (paper 002, 3.4).
+//! RACCOOM sends one rate to one group. Every receiver acknowledges every packet. Routers or designated receivers aggregate the
+//! acknowledgements into one: the minimum of the newest packets received, and the highest lost packet. Therefore the source
+//! observes one path, the *target path*, whose receiver is the last to receive a packet. As in TCP Vegas, the source keeps `E` of
+//! its packets in the queues of this path. At a loss on any path, the source halves its rate, once for all packets in flight
+//! (paper 002, 3.1). A session may mistake the queue of other flows for propagation delay of its path. Then it sooner or later
+//! loses packets; the halving drains the queue and reveals the propagation delay (paper 002, 3.4).
 //!
 //! ```text
 //!   source                      router (or designated receiver)              receivers
@@ -20,10 +20,10 @@
 //! | module | content |
 //! |---|---|
 //! | `aggregate` | the rules of aggregation, for routers, designated receivers and the source |
-//! | `law` | the laws of the rate |
-//! | `friendly` | the queue that corresponds to a TCP flow's throughput (3.7) |
-//! | `target` | the target path and its shortest round trip |
-//! | `probing` | probes for the shortest round trip when queues never drain |
+//! | `law` | the control laws for the rate |
+//! | `friendly` | the length of queue that gives a session the throughput of a TCP flow (3.7) |
+//! | `target` | the target path and its shortest round-trip time |
+//! | `probing` | probes for the shortest round-trip time if queues never drain |
 //! | `designated` | designated receivers |
 
 mod aggregate;

@@ -1,15 +1,16 @@
-//! Probing for the shortest round trip. If queues never drain, late joiners cannot measure an empty path.
+//! Probing for the shortest round-trip time. If the queues of a path never drain, only a probe can measure the round-trip time
+//! without queueing delay.
 
 use crate::time::{Span, Time};
 
 /// The schedule of probes, in which the source briefly lowers its rate, and the samples of the present probe.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probing {
-    /// Duration without a round trip near the shortest one after which a probe starts.
+    /// A probe starts if for this duration no round-trip time is near the shortest one; `None`: never.
     after: Option<Span>,
     /// Start of that duration.
     since: Time,
-    /// End of the present probe, and the shortest round trip so far.
+    /// End of the present probe, and the shortest round-trip time since the start of the probe.
     looking: Option<(Time, Option<Span>)>,
 }
 
@@ -20,15 +21,15 @@ pub(super) enum ProbeAction {
     No,
     /// A probe starts: the rate is lowered.
     Begins,
-    /// The probe continues: the law is not applied.
+    /// The probe continues: the control law is not applied.
     Lasts,
-    /// The probe has ended, with this shortest round trip.
+    /// The probe has ended; its shortest round-trip time is this one.
     Over(Option<Span>),
 }
 
-/// Factor of the shortest round trip up to which a path counts as empty.
+/// The queues of a path count as empty if the round-trip time is at most this multiple of the shortest one.
 const NEAR: f64 = 1.01;
-/// Minimum duration of a probe, which otherwise lasts two round trips.
+/// Minimum duration of a probe. A probe lasts two round trips if they are longer.
 const MIN: Span = Span::from_millis(200);
 const ROUND_TRIPS: u64 = 2;
 
@@ -37,12 +38,12 @@ impl Probing {
         Probing { after, since: Time::ZERO, looking: None }
     }
 
-    /// Cancels a probe and restarts the wait for the next one.
+    /// Cancels the present probe, if any, and restarts the wait for the next one.
     pub fn restart(&mut self, now: Time) {
         (self.since, self.looking) = (now, None);
     }
 
-    /// Handles a round-trip sample; `shortest` is the shortest known round trip.
+    /// Handles a sample `rtt` of the round-trip time; `shortest` is the shortest known one.
     pub fn sample(&mut self, rtt: Span, shortest: Span, now: Time) -> ProbeAction {
         if let Some((until, seen)) = &mut self.looking {
             *seen = Some(seen.map_or(rtt, |seen| seen.min(rtt)));
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probing_starts_if_queues_do_not_drain_and_takes_the_minimum() {
+    fn probing_finds_the_shortest_rtt_if_queues_do_not_drain() {
         let mut probing = Probing::new(Some(Span::from_secs(10)));
         let (short, long) = (Span::from_millis(100), Span::from_millis(180));
         let at = Time::from_secs_f64;

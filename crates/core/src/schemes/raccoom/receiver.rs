@@ -1,4 +1,4 @@
-//! RACCOOM's receiver: acknowledges packets, and reports its highest lost packet.
+//! RACCOOM's receiver: it acknowledges packets and reports its highest lost packet.
 
 use super::aggregate::Aggregate;
 use super::config::{Answers, Config};
@@ -15,21 +15,22 @@ use crate::time::{Span, Time};
 pub struct Receiver {
     me: ReceiverId,
     header: Option<NewestHeader>,
-    /// One more than the highest lost packet; 0 for none. Later acknowledgements repeat it.
+    /// One more than the number of the highest lost packet; 0 without a loss. Later acknowledgements repeat this number.
     past_lost: u64,
-    /// With `Answers::Few`: number of packets that wait for an acknowledgement, and its deadline.
+    /// With `Answers::Few`: number of packets that wait for a common acknowledgement. `ack_at` is the deadline of this
+    /// acknowledgement.
     waiting: u8,
     ack_at: Time,
     acked_at: Time,
     /// With `Answers::Few`: time of the next report of this receiver if it is not the target.
     turn_at: Time,
-    /// With `Answers::Few`: time of the report of a loss that no cut has answered.
+    /// With `Answers::Few`: time at which the receiver reports a loss that no cut has answered.
     loss_at: Time,
     start_up: StartUpReceiver,
     ack_every: u8,
     law: TruncatedExponential,
-    /// Whether it acknowledges a few packets together even if all receivers acknowledge, as a router below the source may
-    /// request.
+    /// Whether the receiver acknowledges a few packets together even with `Answers::All`. A router below the source may request
+    /// this.
     thins: bool,
     suppressed: u32,
 }
@@ -40,21 +41,21 @@ struct NewestHeader {
     newest: Seq,
     newest_at: Time,
     layer: Layer,
-    /// Bit k: the packet k before the newest one has arrived, or counts as lost.
+    /// Bit k: the packet `newest - k` has arrived, or counts as lost.
     known: u64,
     target: Option<ShortId>,
     /// A cut has answered the losses of packets before this one.
     cut: u64,
     rtt_max: Span,
-    /// Interval between reports of other receivers; zero if all receivers acknowledge each packet.
+    /// Interval between reports of receivers other than the target; zero if all receivers acknowledge each packet.
     every: Span,
 }
 
-/// Time since the latest acknowledgement after which a packet is acknowledged at once.
+/// If the latest acknowledgement is at least this old, a packet is acknowledged at once.
 const ACK_SPACING: Span = Span::from_millis(1);
-/// Duration of silence after which a stream has ended and pending feedback is obsolete.
+/// Duration without packets after which the stream counts as ended, and pending feedback is obsolete.
 const STALE_AFTER: Span = Span::from_secs(10);
-/// Range of the round-trip times in headers, and maximum interval between turns in seconds.
+/// Range of the round-trip times in headers. `MAX_TURN` is the maximum interval between two reports of a receiver, in seconds.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 const MAX_TURN: f64 = 60.0;
 
@@ -123,7 +124,7 @@ impl Receiver {
         is_newest
     }
 
-    /// Counts `lost` further packets as lost: the oldest missing ones that do not count as lost yet.
+    /// Counts `lost` more packets as lost: the oldest of the missing packets that do not count as lost yet.
     fn note_losses(&mut self, lost: u32) {
         let (Some(header), true) = (&mut self.header, lost > 0) else { return };
         let mut missing = !header.known;
@@ -177,7 +178,7 @@ impl Receiver {
         }
     }
 
-    /// With `Answers::Few`: schedules reports of a receiver that is not the target.
+    /// With `Answers::Few`: schedules the reports of a receiver other than the target.
     fn take_turns(&mut self, arrival: Arrival, cx: &mut Cx<'_>) {
         let Some(header) = self.header else { return };
         if self.waiting > 0 {
@@ -231,7 +232,7 @@ impl crate::node::Receiver for Receiver {
         let stale = self.header.is_none_or(|header| now.since(header.newest_at) > STALE_AFTER);
         if self.turn_at <= now {
             let every = self.header.map_or(Span::ZERO, |header| header.every);
-            // After the end of a stream no turns are needed. The next packet restarts them.
+            // After the end of a stream no reports are needed. If another packet arrives, it schedules reports again.
             self.turn_at = if stale || every == Span::ZERO {
                 Time::NEVER
             } else {

@@ -1,10 +1,11 @@
 //! A router that aggregates the acknowledgements of all downstream receivers (paper 002, 3.2: RACCOOM).
 //!
-//! It learns the exits with receivers from the forwarded data, as the thesis' routers do from the forwarding cache. An exit joins
-//! when a packet is sent through it. It has left when the next packet is not sent through it.
+//! The router learns from forwarded data which exits lead to receivers. The thesis's routers know this from the multicast
+//! forwarding cache. An exit is added when a packet is sent through it, and removed when the next packet is not sent through it.
 //!
-//! A source without aggregation would receive all answers, so it requests answers of few receivers. A router requests answers of
-//! all downstream receivers: its aggregate needs the progress of each.
+//! A source without routers would receive the acknowledgements of all receivers, so it requests acknowledgements of few
+//! receivers. A router requests acknowledgements of all downstream receivers, because its aggregate needs the progress of each
+//! receiver.
 
 use crate::node::{Cx, Effect, Port, Router, RouterControl, RouterObservation, RouterSpec, To, Verdict};
 use crate::packet::{Body, Layer, Mark, Packet, ReceiverId, Report, SessionId};
@@ -13,7 +14,7 @@ use crate::schemes::raccoom::{Aggregate, Aggregator};
 use crate::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// It has no parameters.
+/// Configuration of the router, which has no parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Config;
 
@@ -26,19 +27,19 @@ pub struct Acknowledgements {
     merged: u64,
 }
 
-/// A neighbour behind a port. At a shared port the second part names the neighbour.
+/// A neighbour behind a port. At a shared port the second part is the neighbour's ID.
 type Child = (Port, Option<ReceiverId>);
 
 #[derive(Debug)]
 struct Session {
     children: Aggregator<Child>,
-    /// Exits with data, and the newest packet sent through each.
+    /// Exits through which data is sent, each with the newest packet sent through it.
     exits: BTreeMap<Port, u64>,
-    /// Exits without present data: later feedback from there is of departed receivers.
+    /// Exits through which no data is sent any more. Feedback that still arrives through them is from departed receivers.
     former: BTreeSet<Port>,
     newest: Option<u64>,
-    /// The receiver named in all reports: the observed receiver with the lowest number. The same part of the tree therefore
-    /// always has the same name, whichever receiver is the last to have a packet.
+    /// The receiver ID in all reports of this router: the lowest ID that the router has observed. So the reports about this part
+    /// of the tree always have the same ID, whichever receiver is the last to receive a packet.
     speaker: Option<ReceiverId>,
     layer: Layer,
     size: u16,
@@ -46,7 +47,7 @@ struct Session {
     start_up: Answers,
 }
 
-/// Maximum number of sessions. Beyond it, the session with the longest silence is removed.
+/// Maximum number of sessions. Beyond it, the session that has been silent for the longest time is removed.
 const MAX_SESSIONS: usize = 1024;
 
 impl RouterSpec for Config {
@@ -74,7 +75,7 @@ impl Session {
         Some(Report { from: self.speaker?, layer: self.layer, content: up.content() })
     }
 
-    /// Sends an aggregate that does not result from a report.
+    /// Sends an aggregate to the source at a moment when no report arrives.
     fn tell(&self, session: SessionId, up: Option<Aggregate>, cx: &mut Cx<'_>) {
         if let Some(report) = up.and_then(|up| self.report(up)).filter(|_| self.size > 0) {
             let packet = Packet { session, layer: report.layer, size: self.size, body: Body::Report(report) };
@@ -82,13 +83,13 @@ impl Session {
         }
     }
 
-    /// Records that packet `seq` is sent through this exit; returns the resulting change for the source.
+    /// Records that packet `seq` is sent through this exit; returns the aggregate to be forwarded, if it has changed.
     fn on_exit(&mut self, exit: Port, is_shared: bool, seq: u64, now: Time) -> Option<Aggregate> {
         let before = self.newest;
         let mut news = None;
         if before.is_none_or(|newest| seq > newest) {
             self.newest = Some(seq);
-            // The previous packet was sent through all present exits.
+            // The packet `before` was sent through all exits that still lead to receivers.
             let pruned: Vec<Port> = self
                 .exits
                 .iter()
@@ -188,7 +189,7 @@ impl Router for Acknowledgements {
         match control {
             RouterControl::Forget(session) => _ = self.sessions.remove(&session),
             RouterControl::Shared(port) => _ = self.shared.insert(port),
-            // The progress of the remaining receivers is sent with the next report of one of them.
+            // The progress of the remaining receivers is forwarded with the next report of any of them.
             RouterControl::Left { session, port, neighbour } => {
                 if let Some(it) = self.sessions.get_mut(&session) {
                     it.children.remove((port, Some(neighbour)));

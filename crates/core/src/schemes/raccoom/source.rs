@@ -1,4 +1,4 @@
-//! RACCOOM's source: follows the target path, and performs one cut per loss for all packets in flight.
+//! RACCOOM's source: it follows the target path, and answers the losses among all packets in flight with one cut.
 
 use super::aggregate::{Aggregate, Aggregator};
 use super::config::{Aim, Answers, Config};
@@ -22,25 +22,25 @@ pub type Source = PacedSource<Policy>;
 pub struct Policy {
     config: Config,
     controller: SendController,
-    /// The acknowledging children: the first router as one stream, or the receivers themselves.
+    /// The hosts that acknowledge to the source: the first router or, without routers, the receivers.
     children: Aggregator<ReceiverId>,
     target: Target,
     /// "R_a", in bit/s.
     accumulated: Rate,
-    /// Highest packet acknowledged by all receivers, "AckSeq"; counts from 1.
+    /// Highest packet acknowledged by all receivers, "AckSeq"; numbered from 1.
     acked: u64,
-    /// "LastCut"; counts from 1.
+    /// "LastCut"; numbered from 1.
     last_cut: u64,
-    /// End of the time in which losses are attributed to the start-up.
+    /// Until this time, losses count as losses of the start-up.
     settles_until: Time,
     friendly: Friendly,
     probing: Probing,
-    /// Time of the latest application of the law.
+    /// Time of the latest application of the control law.
     applied_at: Time,
     growth: Growth,
     timeout: Timeout,
     timeout_at: Time,
-    /// With `Answers::Few`: number of consecutive timeouts. After `SILENCES` of them the target is given up.
+    /// With `Answers::Few`: number of consecutive timeouts. After `SILENCES` timeouts the source gives up the target.
     silences: u32,
     /// With `Answers::Few`: the target's newest round-trip time.
     newest_rtt: Span,
@@ -51,7 +51,7 @@ pub struct Policy {
 
 /// Number of consecutive timeouts after which another target is selected.
 const SILENCES: u32 = 2;
-/// Number of round trips after the cut that ends a start-up in which losses are attributed to the start-up.
+/// Number of round trips after the cut that ends a start-up. In this time, losses count as losses of the start-up.
 const SETTLING: u64 = 2;
 /// Minimum timeout, as the transmission time of this number of packets.
 const PACKETS_OF_TIMEOUT: u64 = 2;
@@ -84,14 +84,14 @@ impl Policy {
         self.timeout_at = if waits { now + self.timeout.span().max(least) } else { Time::NEVER };
     }
 
-    /// Starts the law at the present rate.
+    /// Starts the control law at the present rate.
     fn begin(&mut self, now: Time) {
         self.accumulated = self.controller.rate();
         self.applied_at = now;
         self.probing.restart(now);
     }
 
-    /// Starts the law at the rate after the start-up.
+    /// Starts the control law; the initial rate is the rate at the end of the start-up.
     fn take_over(&mut self, now: Time) {
         self.begin(now);
         self.restart_timer(now);
@@ -116,7 +116,7 @@ impl Policy {
             Answers::Few => self.of_few(reported, sample),
         };
         let Some(up) = news else { return };
-        // A forwarded aggregate may contain another child's report. The round trip is measured on that child's packet.
+        // The aggregate may be the report of another child. Then the sample is taken from the packet in that child's report.
         let sample = match self.config.answers {
             Answers::All => self.controller.sample(echo_of(&up), now).filter(|_| up.of.is_some()),
             Answers::Few => sample,
@@ -124,7 +124,8 @@ impl Policy {
         self.on_news(up, sample, now);
     }
 
-    /// With `Answers::Few`: returns the aggregate if the report is of the target or of a new target, or of a loss.
+    /// With `Answers::Few`: returns the aggregate if its report is from the target or from a new target, or if it contains a new
+    /// loss.
     fn of_few(&mut self, reported: Aggregate, sample: Option<Span>) -> Option<Aggregate> {
         let farther = sample.is_some_and(|sample| sample > self.newest_rtt.scaled(self.config.hysteresis));
         let is_target = self.target.id().is_none() || reported.of == self.target.id() || farther;
@@ -169,7 +170,7 @@ impl Policy {
         self.cut(now);
     }
 
-    /// Performs a cut: figure 3.4, lines 3 to 5.
+    /// Performs a cut (figure 3.4, lines 3 to 5).
     fn cut(&mut self, now: Time) {
         let starting = self.controller.is_starting();
         if starting {
@@ -190,7 +191,7 @@ impl Policy {
         self.probing.restart(now);
     }
 
-    /// Applies the law after an acknowledgement without a loss: figure 3.3.
+    /// Applies the control law (figure 3.3) after an acknowledgement without a loss.
     fn on_acknowledged(&mut self, rtt: Span, now: Time) {
         let Some(shortest) = self.target.shortest() else { return };
         if self.controller.is_starting() {
@@ -223,7 +224,7 @@ impl Policy {
         let after = self.config.gains().apply(before, &seen);
         let (accumulated, sending) = (self.rate_of(after.accumulated), self.rate_of(after.sending));
         if self.growth == Growth::Frozen {
-            // The rate must not grow. But the part that a queue has subtracted may return when the queue drains.
+            // The rate must not grow. One exception: when a queue drains, the sending rate may return to the accumulated rate.
             let most = self.accumulated.max(self.controller.rate());
             self.accumulated = accumulated.min(self.accumulated);
             self.controller.set_rate(sending.min(most), now);
@@ -246,14 +247,14 @@ impl Policy {
             self.target.forget(id);
             self.newest_rtt = Span::ZERO;
         }
-        // If the guard against silence is active, it lowers the rate and restores it.
+        // If the guard against silence is on, the guard itself lowers the rate and restores it.
         if self.config.sending.silent_group_guard == Guard::Off {
             self.cut(now);
         }
         self.restart_timer(now);
     }
 
-    /// Returns the interval between reports of a receiver other than the target, in seconds.
+    /// Returns the interval in seconds between two reports of a receiver other than the target.
     fn turns(&self) -> f32 {
         match self.config.answers {
             Answers::All => 0.0,
@@ -265,7 +266,7 @@ impl Policy {
         if self.config.answers == Answers::All {
             return Mark::TARGET;
         }
-        // Numbers count from 1 here, and this packet is not counted yet.
+        // Packets are numbered from 1 here, and this packet is not counted yet.
         let since_cut = match self.last_cut {
             0 => u16::MAX,
             cut => u16::try_from(self.controller.next_seq().0 - cut).unwrap_or(u16::MAX),
@@ -342,7 +343,7 @@ impl PacedPolicy for Policy {
         self.growth = self.controller.watch(rtt, now);
         let after = self.controller.rate();
         if !starting && !self.controller.is_starting() && after.bps() < before.bps() {
-            // A guard has lowered the rate after silence or idleness.
+            // The guard against silence or against idleness has lowered the rate.
             self.accumulated = self.accumulated * (after.bps() / before.bps());
         }
     }

@@ -1,4 +1,4 @@
-//! The target path and its shortest round trip (paper 002, 3.5).
+//! The target path and its shortest round-trip time (paper 002, 3.5).
 
 use crate::packet::ShortId;
 use crate::time::{Span, Time};
@@ -8,7 +8,8 @@ use crate::time::{Span, Time};
 pub(super) struct Target {
     id: Option<ShortId>,
     shortest: Option<Span>,
-    /// Shortest round-trip times of present and former targets, with the time at which each was last the target.
+    /// Shortest round-trip times of the present target and of former targets. The time is the latest moment at which the receiver
+    /// was the target.
     known: Vec<(ShortId, Span, Time)>,
     places: usize,
 }
@@ -17,12 +18,12 @@ pub(super) struct Target {
 const REMEMBERED: Span = Span::from_secs(60);
 
 impl Target {
-    /// Creates an empty target, with room for the shortest round trips of `places` receivers.
+    /// Creates the state without a target, with room for the shortest round-trip times of `places` receivers.
     pub fn new(places: u8) -> Target {
         Target { id: None, shortest: None, known: Vec::new(), places: places.into() }
     }
 
-    /// Returns the receiver at the end of the path.
+    /// Returns the receiver at the end of the target path.
     pub const fn id(&self) -> Option<ShortId> {
         self.id
     }
@@ -32,7 +33,7 @@ impl Target {
         self.shortest
     }
 
-    /// Adds a round-trip sample of an acknowledgement of this receiver: (3.3).
+    /// Adds a round-trip sample from an acknowledgement of this receiver, by equation (3.3). The receiver becomes the target.
     // Paper gap: (3.3) uses the newest round trip as the shortest one of a new target. If two receivers alternate, this value
     // includes the present queue each time. Here the stored value of a former target counts too.
     pub fn sample(&mut self, of: ShortId, rtt: Span, now: Time) {
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_table_a_new_target_starts_at_the_latest_rtt() {
+    fn shortest_rtt_of_a_new_target_is_the_latest_without_a_table() {
         let mut target = Target::new(0);
         [(1, 54), (2, 64), (1, 85)].iter().for_each(|&(of, rtt)| target.sample(id(of), ms(rtt), at(1.0)));
         assert_eq!(target.shortest(), Some(ms(85)));

@@ -1,4 +1,4 @@
-//! Tests of RACCOOM's source and receivers without a network, then of its behaviour at bottlenecks.
+//! Tests of RACCOOM's source and receivers without a network, and of RACCOOM's behaviour at bottlenecks.
 
 use super::*;
 use crate::node::{Effect, Receiver as _, Relay as _, Source as _, SourceControl};
@@ -42,7 +42,7 @@ impl Sender {
         self.receive_held(of, newest, lost, Span::ZERO);
     }
 
-    /// Packets count from 1, as in reports.
+    /// Packets are numbered from 1, as in reports.
     fn receive_held(&mut self, of: u64, newest: u64, lost: u64, hold: Span) {
         let echo = Echo { seq: Seq(newest - 1), hold };
         let content = ReportContent::Newest { echo, past_lost: Seq(lost), of: short(of) };
@@ -71,7 +71,7 @@ fn source_starts_at_5000_bytes_per_second() {
 }
 
 #[test]
-fn on_an_empty_path_the_rate_grows_by_a_packet_per_rtt_squared() {
+fn rate_grows_by_a_packet_per_rtt_squared_on_an_empty_path() {
     let mut sender = Sender::new(steady());
     sender.echo_until(1, RTT, at(5.0));
     let (before, _, _) = sender.source.inside();
@@ -89,7 +89,7 @@ fn rate_of_the_printed_law_is_below_200_kbit_after_20_s() {
     assert!(sender.rate() < 200_000.0, "the law that stands has 40 times as much by then: {}", sender.rate());
 }
 
-/// Checklist 3: independent losses of one packet, and of different packets of a window.
+/// Two cases of independent losses: of the same packet, and of different packets of a window.
 #[test]
 fn losses_within_a_window_cause_one_cut_for_all_receivers() {
     let mut sender = Sender::new(Config { first_rate: Some(Rate::from_mbps(4.0)), ..steady() });
@@ -119,14 +119,13 @@ fn a_reported_loss_of_an_unsent_packet_is_ignored() {
     assert_eq!(sender.cuts(), 0);
 }
 
-/// Checklist 7.
 #[test]
 fn source_uses_the_shortest_rtt_of_each_target() {
     let mut sender = Sender::new(steady());
     for (of, millis) in [(1, 54), (2, 64), (3, 94), (2, 64), (1, 54)] {
         sender.call(|source, cx| source.control(SourceControl::Forget(receiver_id(9)), cx.now));
         let rtt = Span::from_millis(millis);
-        // The other receivers are silent, and are removed after a long silence.
+        // The other receivers are silent, so they are removed after some time.
         let end = sender.now + Span::from_secs(5);
         sender.echo_until(of, rtt, end);
         let (target, shortest) = (sender.source.observe().limiting, sender.source.shortest());
@@ -138,7 +137,6 @@ fn source_uses_the_shortest_rtt_of_each_target() {
     }
 }
 
-/// Checklist 9.
 #[test]
 fn rate_halves_at_growing_intervals_without_acknowledgements() {
     let mut sender = Sender::new(steady());
@@ -162,7 +160,7 @@ fn rate_halves_at_growing_intervals_without_acknowledgements() {
 }
 
 #[test]
-fn an_anonymous_acknowledgement_never_changes_the_target() {
+fn acknowledgement_without_receiver_id_never_changes_the_target() {
     let mut sender = Sender::new(steady());
     sender.echo_until(1, RTT, at(2.0));
     let newest = sender.sent.len() as u64;
@@ -196,7 +194,7 @@ impl Listener {
     }
 }
 
-/// Returns the newest packet of each acknowledgement, and one more than its highest lost packet.
+/// For each acknowledgement, returns the newest packet, and the number of the highest lost packet plus one.
 fn newest(reports: Vec<ReportContent>) -> Vec<(u64, u64)> {
     let seen = reports.into_iter().filter_map(|content| match content {
         ReportContent::Newest { echo, past_lost, .. } => Some((echo.seq.0, past_lost.0)),
@@ -206,7 +204,7 @@ fn newest(reports: Vec<ReportContent>) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn each_packet_is_acknowledged_with_the_highest_loss() {
+fn each_acknowledgement_states_the_highest_lost_packet() {
     let mut listener = Listener::new(1, &Config::published());
     let received = |listener: &mut Listener, seq| listener.deliver(seq, Mark::TARGET);
     assert_eq!(received(&mut listener, 0), [(0, 0)]);
@@ -223,7 +221,7 @@ fn few(id: u64, since_cut: u16) -> Mark {
 }
 
 #[test]
-fn only_the_target_acknowledges_all_packets_with_suppression() {
+fn only_the_target_acknowledges_all_packets_under_suppression() {
     let config = Config { ack_every: 1, ..Config::transport(500) };
     let (mut target, mut other) = (Listener::new(1, &config), Listener::new(2, &config));
     let (mut of_target, mut of_other) = (0, 0);
@@ -244,7 +242,7 @@ fn loss_already_answered_by_a_cut_is_not_reported() {
         let mut listener = Listener::new(2, &config);
         (0..10).for_each(|seq| _ = listener.deliver(seq, few(1, u16::MAX)));
         listener.deliver(12, few(1, u16::MAX));
-        // The next packet states whether a cut has answered all losses up to it.
+        // The next packet states whether a cut has answered all losses of earlier packets.
         listener.deliver(13, few(1, if cut_passes { 0 } else { u16::MAX }));
         let reported = listener.reported_until(listener.now + Span::from_millis(100));
         reported.iter().any(|(_, lost)| *lost == 12)
@@ -252,7 +250,7 @@ fn loss_already_answered_by_a_cut_is_not_reported() {
     assert!(reports_cut(false) && !reports_cut(true));
 }
 
-/// Checklist 10, and the aggregates of a designated receiver.
+/// The aggregates of a designated receiver.
 #[test]
 fn a_designated_receiver_forwards_the_minimum_of_its_subtree() {
     let config = Config::published();
@@ -293,7 +291,7 @@ fn scheme(options: &str) -> Scheme {
     format!("raccoom,preset=published,law=steady,{options}").parse().expect("valid")
 }
 
-/// Checklist 5: the queue is between alpha and beta, and the link is used.
+/// The queue is between alpha and beta, and the link is used.
 #[test]
 fn single_session_fills_the_link_and_holds_the_wanted_queue() {
     let path = Path { rate: Rate::from_mbps(0.5), rtt: Span::from_millis(60), buffer: 50_000 };

@@ -14,8 +14,9 @@ pub(super) const LAYERS: usize = 16;
 configuration! {
     /// Parameters of RLC. [`Config::published`] reproduces the paper, [`Config::transport`] is for real networks.
     ///
-    /// Two common options have no effect: the start and the assumed round-trip time. The rates are fixed, and receivers send no
-    /// feedback. The minimum rate of the limits raises the base layer; the maximum rate removes layers from the top.
+    /// Two common options have no effect: the start, because the rates are fixed, and the assumed round-trip time, because
+    /// receivers send no feedback. A configured minimum rate raises the rate of the base layer; a configured maximum rate removes
+    /// the highest layers.
     // Paper gap: the available copy lacks the values of section 3's parameters. Packets of 500 bytes every 125 ms, with W = 8 and
     // P = 1, are the only values found that give the text's one synchronisation point per second at the lowest level. Number of
     // layers, duration of the burst and deaf period are our choice.
@@ -36,8 +37,8 @@ configuration! {
         /// Number of bursts between two synchronisation points of the lowest level, "P".
         bursts: u16 = 1
             => whole["p", 1, 1024, "number of bursts between synchronisation points of the lowest level"];
-        /// Duration in slots of a burst, and of the silence after it. It is limited to less than half of the distance between
-        /// bursts.
+        /// Duration of a burst in slots, and duration of the silence after the burst. It is less than half of the distance
+        /// between bursts.
         burst: u16 = 1
             => whole["b", 1, 511,
                 "duration of a burst, in times between packets of the base layer; less than half of w"];
@@ -49,20 +50,20 @@ configuration! {
         leave_delay: Span = LEAVE_DELAY
             => seconds["leave-delay", NumberRange::of(0.0, 60.0),
                 "time for which packets of a layer still arrive after a leave"];
-        /// Deaf period: the duration after a step down in which losses are ignored. `None`: slightly longer than the leave delay.
+        /// Deaf period: for this duration after a step down, losses are ignored. `None`: slightly longer than the leave delay.
         deaf: Option<Span> = None
             => seconds["deaf" or "auto", NumberRange::of(0.0, 600.0),
                 "time after a leave in which losses are ignored; auto: slightly longer than leave-delay"];
-        /// Round-trip time of the TCP flow with which losses are compared. Losses at least as far apart as those of such a flow
-        /// at the level's rate cost no layer. `None`: each loss costs a layer.
+        /// Round-trip time of a TCP flow with the rate of the receiver's level. A loss costs no layer if the receiver's losses
+        /// are at least as rare as the losses of this flow. `None`: each loss costs a layer.
         // Paper gap: section 3 leaves a layer at every loss outside of bursts. A competing TCP flow causes such a loss each time
         // it fills the queue, and RLC needs longer to recover than TCP. `Config::transport` ignores losses that TCP itself would
         // have.
         beside: Option<Span> = None
             => seconds["beside" or "off", NumberRange::of(0.001, 1.0),
                 "round-trip time of a TCP flow; losses as rare as that flow's at the level's rate cost no layer"];
-        /// A burst that lasts this many times its nominal duration counts as if one of its packets were lost. `None`: the
-        /// duration is ignored.
+        /// Ratio of a burst's actual duration to its nominal duration. From this ratio on, a receiver treats the burst like a
+        /// burst with a lost packet. `None`: the duration is ignored.
         // Paper gap: section 3 names longer times between a burst's packets as a sign of congestion, but gives no rule. This rule
         // is off by default.
         stretch: Option<f64> = None
@@ -70,7 +71,7 @@ configuration! {
                 "ratio of a burst's duration to its nominal duration that prevents a join"];
     }
 
-    /// The paper: 32 kbit/s on the base layer, 4.1 Mbit/s on all eight.
+    /// The values of the paper: 32 kbit/s on the base layer, 4.1 Mbit/s on all eight layers together.
     pub fn published;
 
     impl Configure for Config {
@@ -97,33 +98,34 @@ pub enum Pace {
     Rate(Rate),
 }
 
-/// Distance between the synchronisation points of level i, in points of level 0.
+/// Distance between two synchronisation points of level i, divided by the distance of level 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Points {
-    /// 2^i: each point of a level is also a point of the level below.
+    /// 2^i. Each synchronisation point of a level is also one of the level below.
     Doubling,
-    /// 2^(i+1) - 1, as in the MCL library. The points of a level are not always points of the level below.
+    /// 2^(i+1) - 1, as in the MCL library. The synchronisation points of a level are not always points of the level below.
     Mcl,
-    /// Every burst is a point of every level, and receivers use their experience. A level that was never too fast is joined at
-    /// the first burst without congestion. A level that was too fast is joined after the time that a TCP flow of half the
-    /// round-trip time would take. This time doubles after each short visit.
+    /// Every burst ends in a synchronisation point of every level. At the first burst without congestion, a receiver joins a
+    /// level that was never too fast for it. It waits before it joins a level that was too fast: for the time that a TCP flow
+    /// with half the round-trip time would need. This time doubles after each short visit of the level.
     // Paper gap: with section 3's points, 2^i apart, a receiver needs two minutes to reach the seventh level, whatever its link.
     // `Config::transport` starts as TCP does, quickly up to the first loss.
     Every,
 }
 
-/// The router stops forwarding a layer after two unanswered queries, one second apart (IGMPv2; RFC 2236, 8.8).
+/// A router stops forwarding a layer after two unanswered queries, which are one second apart (IGMPv2; RFC 2236, 8.8).
 const LEAVE_DELAY: Span = Span::from_secs(2);
 
-/// Chosen by measurement (`bench/layers/fill`) from 30, 40, 50, 60 and 80 ms: at 8 Mbit/s, the other values hold receivers one
-/// level lower.
+/// The value is the result of a measurement (`bench/layers/fill`) with 30, 40, 50, 60 and 80 ms. With the other values, receivers
+/// stay one level lower on a path of 8 Mbit/s.
 const BESIDE: Span = Span::from_millis(50);
 
 impl Config {
-    /// Returns the parameters for a real network: from 0.5 to 64 Mbit/s, every burst a point. Less than half a megabit is of no
-    /// use for file transfers. Eight layers reach 64 Mbit/s, which is below twice the rate of an ordinary access line. Slots are
-    /// shorter than the paper's, so bursts and the distances between them have six times as many slots. A burst still lasts an
-    /// eighth of a second, long enough to fill a queue. Points of the lowest level are still one second apart.
+    /// Returns the parameters for a real network: rates from 0.5 to 64 Mbit/s, and synchronisation points at every burst. Less
+    /// than half a megabit per second is of no use for file transfers. Eight layers reach 64 Mbit/s; this is less than twice the
+    /// rate of an ordinary access line. Slots are shorter than in the paper, so a burst has six times as many slots, and so has
+    /// the distance between bursts. A burst still lasts an eighth of a second, long enough to fill a queue. Synchronisation
+    /// points of the lowest level are still one second apart.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
@@ -136,7 +138,7 @@ impl Config {
         }
     }
 
-    /// Returns the rate of the base layer within the limits.
+    /// Returns the rate of the base layer, raised to the configured minimum if necessary.
     pub fn base(&self) -> Rate {
         let wanted = match self.pace {
             Pace::Every(interval) => Rate::of(u64::from(self.sending.packet_size), interval),
@@ -164,7 +166,7 @@ const ENTRY: Entry = Entry {
     summary: "layers of fixed rates, each twice the one below; receivers join and leave independently, without reports",
     source: "paper 004",
     sender: "sends each layer by a timetable, with bursts at double rate that test the next layer; receives no feedback",
-    receiver: "leaves a layer at a loss, joins one at a synchronisation point after a burst without loss; sends no reports",
+    receiver: "leaves a layer at a loss, and joins the next layer at a synchronisation point after a burst without loss; sends no reports",
     feedback: Feedback::None,
     stated_rate: StatedRate::StartUp,
     wires: &[Wire::Native, Wire::Alc],

@@ -1,17 +1,17 @@
-//! Reception of one layer: the missing packets and their slots.
+//! Reception of one layer: the missing packets, and the slots in which they were sent.
 
 use super::timetable::Timetable;
 use crate::packet::{Arrival, Layer, Seq};
 
 /// A layer that a receiver is subscribed to.
 ///
-/// The driver states the number of lost packets. It does so up to a few packets after a gap appears, in the order of the gaps.
-/// This record stores the numbers of the missing packets.
+/// The packets of a layer that are missing. The driver reports only the number of lost packets, in the order of the gaps, and up
+/// to a few packets after a gap appears. This record has the numbers and slots of these packets.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LayerReception {
     /// The newest packet and its slot.
     newest: Option<(Seq, u64)>,
-    /// A packet that was the first of its slot, and the slot.
+    /// A packet that was the first one of its slot, and this slot.
     first: (Seq, u64),
     open: [Gap; OPEN],
     count: u8,
@@ -23,16 +23,16 @@ struct Gap {
     from: u64,
     to: u64,
     missing: u64,
-    /// Slots of the first and the last packet of the gap.
+    /// Slots of the first and of the last packet of the gap.
     slots: (u64, u64),
 }
 
 /// The result of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArrivalResult {
-    /// Whether the packet is new. It is not if it arrived before or counts as lost.
+    /// Whether the packet is new: it has not arrived before, and it did not count as lost.
     pub copy: Copy,
-    /// First and last slot of the packets that this arrival declares lost.
+    /// Slots of the first and of the last packet that this arrival declares lost.
     pub lost: Option<(u64, u64)>,
 }
 
@@ -45,9 +45,10 @@ pub enum Copy {
     Another,
 }
 
-/// Maximum number of stored gaps; beyond it, the two oldest are merged.
+/// Maximum number of stored gaps. Beyond it, the two oldest gaps are merged.
 const OPEN: usize = 4;
-/// A gap of more than this number of packets is a restart of the stream, not a series of losses, as in [`crate::delivery::gaps`].
+/// Maximum size of a gap, in packets. A larger gap is a restart of the stream, not a series of losses, as in
+/// [`crate::delivery::gaps`].
 const RESTART: u64 = 1 << 15;
 
 impl LayerReception {
@@ -83,8 +84,8 @@ impl LayerReception {
         let slots = if by_turns(seq.0) == slot {
             (by_turns(newest.0 + 1), by_turns(seq.0 - 1))
         } else {
-            // The source skipped turns, or the first packet of a slot is not known yet. The missing packets are spread evenly
-            // between the two known slots.
+            // The source has skipped turns, or the first packet of a slot is not known yet. The missing packets are assumed to be
+            // spread evenly between the two known slots.
             let ahead = slot.saturating_sub(before);
             (before + ahead / (missing + 1), slot.max(before) - ahead.div_ceil(missing + 1).min(ahead))
         };
@@ -109,7 +110,7 @@ impl LayerReception {
         self.count += 1;
     }
 
-    /// Removes a packet that arrives after a later one from its gap.
+    /// Removes a late packet from its gap.
     fn fill(&mut self, seq: Seq) -> Copy {
         let open = &mut self.open[..usize::from(self.count)];
         let Some(at) = open.iter().position(|gap| (gap.from..gap.to).contains(&seq.0)) else {
@@ -122,12 +123,12 @@ impl LayerReception {
         Copy::First
     }
 
-    /// Declares the `lost` packets that are missing longest as lost.
+    /// Declares lost the `lost` packets that have been missing for the longest time.
     fn give_up(&mut self, lost: u32, now_at: u64) -> Option<(u64, u64)> {
         let mut left = u64::from(lost);
         let mut slots: Option<(u64, u64)> = None;
         while left > 0 {
-            // A loss without a stored gap counts in the slot of the packet that reveals it.
+            // Without a stored gap, a loss counts in the slot of the packet that reveals the loss.
             let gap = if self.count == 0 {
                 Gap { missing: left, slots: (now_at, now_at), ..Gap::default() }
             } else {

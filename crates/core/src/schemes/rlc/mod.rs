@@ -1,8 +1,8 @@
 //! RLC: receiver-driven layered congestion control (paper 004, 3).
 //!
-//! The source sends by a fixed timetable and receives no feedback. Each layer doubles the rate of all layers below it. A receiver
-//! leaves its highest layer when it loses a packet. It joins the next layer at a synchronisation point if the burst before that
-//! point had no loss: the burst doubled the rate for a moment, as the next layer would permanently.
+//! The source sends by a fixed timetable and receives no feedback. Each layer has the rate of all layers below it together. A
+//! receiver leaves its highest layer when it loses a packet. It joins the next layer at a synchronisation point if the burst
+//! before that point had no loss: the burst doubled the rate for a moment, as the next layer would permanently.
 //!
 //! ```text
 //!   slots of the timetable, W = 8, B = 1        level 0 -> T_SP -> level 1 -> 2 T_SP -> level 2 -> 4 T_SP -> ..
@@ -13,8 +13,8 @@
 //!    in each slot                    ^ point
 //! ```
 //!
-//! Points of a level are also points of the levels below. So receivers behind one bottleneck, which lose the same packets, change
-//! levels together. Otherwise the bottleneck would not be relieved when one of them leaves a layer.
+//! Synchronisation points of a level are also points of the levels below. So receivers behind one bottleneck, which lose the same
+//! packets, change levels together. Otherwise a receiver that leaves a layer would not relieve the bottleneck.
 
 mod config;
 mod level;

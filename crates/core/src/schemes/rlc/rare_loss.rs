@@ -3,29 +3,30 @@
 use super::config::Config;
 use crate::time::{Span, Time};
 
-/// Compares the time between a receiver's losses with that of a TCP flow of the same rate.
+/// Compares the time between losses of a receiver with the time between losses of a TCP flow of the same rate.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RareLoss {
     /// Round-trip time of the TCP flow.
     rtt: Span,
-    /// Time between TCP's losses at the base layer's rate.
+    /// Time between losses of the TCP flow at the rate of the base layer.
     base: Span,
-    /// Start of the latest losses, or time of the latest change of level.
+    /// Time of the first loss of the latest overflow, or of the latest change of level.
     met_at: Time,
-    /// Losses before this time belong to the latest losses.
+    /// Losses before this time belong to the latest overflow.
     excused_until: Time,
 }
 
-/// Losses within this number of round-trip times belong to one overflow of a queue. An overflow lasts until the senders have
-/// detected it.
+/// Number of round-trip times: losses within this time belong to one overflow of a queue. An overflow lasts until the senders
+/// have detected it.
 const OVERFLOW: u64 = 2;
-/// Losses that occur more often than once in this number of round-trip times are not TCP's, even at a low rate.
+/// Minimum time between losses of the TCP flow, in round-trip times, even at a low rate.
 const MIN_ROUND_TRIPS: u64 = 4;
 
 impl RareLoss {
     pub(super) fn new(config: &Config) -> Option<RareLoss> {
         let rtt = config.beside?;
-        // A flow with a mean window of three quarters of W packets has one loss in W / 2 round trips.
+        // The window of a TCP flow oscillates between W / 2 and W packets, so its mean is three quarters of W. The flow has one
+        // loss in W / 2 round trips.
         let packets = rtt.as_secs_f64() / config.timetable().slot().as_secs_f64();
         let base = rtt.scaled(packets / 1.5);
         Some(RareLoss { rtt, base, met_at: Time::ZERO, excused_until: Time::ZERO })
@@ -36,7 +37,8 @@ impl RareLoss {
         (self.met_at, self.excused_until) = (now, Time::ZERO);
     }
 
-    /// Returns whether losses at `level` are as far from the previous ones as TCP's would be.
+    /// Returns whether the time since the previous losses is at least the time between losses of the TCP flow at the rate of
+    /// `level`.
     pub(super) fn excuses(&mut self, level: u8, now: Time) -> bool {
         if now < self.excused_until {
             return true;
@@ -59,9 +61,10 @@ mod tests {
         Time::from_secs_f64(100.0 + secs)
     }
 
-    /// At 8 Mbit/s over 50 ms a TCP flow has 34.5 packets of 1450 bytes in flight, and loses once in 23 round trips: 1.15 s.
+    /// At 8 Mbit/s and a round-trip time of 50 ms, a TCP flow has 34.5 packets of 1450 bytes in flight, and a loss every 23 round
+    /// trips: every 1.15 s.
     #[test]
-    fn losses_no_more_frequent_than_those_of_tcp_are_ignored() {
+    fn losses_are_ignored_if_they_are_as_rare_as_those_of_tcp() {
         let config = Config::transport(1450);
         let level = 4;
         for (secs, excused) in [(1.0, false), (1.3, true)] {

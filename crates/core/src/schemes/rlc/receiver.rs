@@ -17,11 +17,11 @@ pub struct Receiver {
     stretch: Option<f64>,
     /// Number of layers.
     layers: u8,
-    /// Delays before a level is tried again, if every burst is a point.
+    /// If every burst ends in a synchronisation point: the delays before a level is joined again.
     patience: Option<Box<RetryDelay>>,
-    /// Rule for rare losses, if they cost no layer.
+    /// Rule by which rare losses cost no layer; `None` if every loss costs a layer.
     rarity: Option<RareLoss>,
-    /// Highest layer of the subscription, which starts at layer 0.
+    /// Highest layer of the subscription; initially layer 0.
     level: u8,
     deaf_until: Time,
     burst: Burst,
@@ -32,8 +32,8 @@ pub struct Receiver {
     intakes: Box<[LayerReception]>,
 }
 
-/// Progress of the latest burst. A burst is passed when all its packets have arrived. So the receiver need not wait for later
-/// packets that would reveal a gap, and a burst that the source does not fill is no evidence.
+/// Progress of the latest burst. A burst is passed when all packets of it have arrived, so the receiver need not wait for later
+/// packets that would reveal a gap. A burst that the source does not fill is not passed.
 #[derive(Debug, Clone, Copy)]
 struct Burst {
     /// The cycle of the burst.
@@ -42,7 +42,7 @@ struct Burst {
     since: Time,
     /// Number of arrived packets of the subscribed layers.
     came: u64,
-    /// Whether the synchronisation flag of this receiver's level has arrived.
+    /// Whether the synchronisation flag for this receiver's level has arrived.
     point: Point,
     /// Whether the burst can still be passed.
     hope: BurstOutcome,
@@ -62,11 +62,11 @@ enum BurstOutcome {
     Gone,
 }
 
-/// A burst from fewer cycles ago than this is late. An older one shows that the source has restarted.
+/// Number of cycles. A burst that is fewer cycles old than this is late. An older burst shows that the source has restarted.
 const LATE_CYCLES: u64 = 4;
 
 impl Receiver {
-    /// Creates a receiver that has received no packet. Its identity is not used, because it never reports.
+    /// Creates a receiver that has received no packet. Its ID is not used, because it never reports.
     pub fn new(_me: ReceiverId, config: &Config) -> Receiver {
         Receiver {
             timetable: config.timetable(),
@@ -93,8 +93,8 @@ impl Receiver {
         now < self.deaf_until
     }
 
-    /// Responds to a loss or a mark. Outside of bursts it lowers the level once per deaf period, but never leaves the lowest
-    /// level.
+    /// Responds to a lost or marked packet. If the packet was in a burst, the burst does not count as passed. Otherwise the
+    /// receiver leaves a layer, at most once per deaf period; it never leaves the base layer.
     fn on_congestion(&mut self, slots: (u64, u64), cx: &mut Cx<'_>) {
         if cx.now >= self.event_until {
             self.events += 1;
@@ -126,8 +126,8 @@ impl Receiver {
         }
     }
 
-    /// Counts a packet of the burst. After the last packet the receiver steps up if the burst ends in a synchronisation point of
-    /// its level.
+    /// Counts a packet of the burst. After the last packet, the receiver joins the next layer if the burst ends in a
+    /// synchronisation point of the receiver's level.
     fn count_probe(&mut self, layer: Layer, signal: Signal, slot: u64, cx: &mut Cx<'_>) {
         if slot / self.timetable.distance() != self.burst.cycle {
             return;
@@ -155,7 +155,7 @@ impl Receiver {
             && !self.is_deaf(now)
     }
 
-    /// Changes the level. A burst in progress was received at two levels and is not evidence for either level.
+    /// Changes the level. The current burst was received at two levels, so it is not evidence for either level.
     fn subscribe(&mut self, level: u8, cx: &mut Cx<'_>) {
         let higher = usize::from(level.max(self.level));
         self.intakes[higher] = LayerReception::default();

@@ -1,4 +1,4 @@
-//! Delay before a receiver tries a level again ([`super::Points::Every`]).
+//! Delay before a receiver joins a level again ([`super::Points::Every`]).
 
 use super::config::LAYERS;
 use crate::time::{Span, Time};
@@ -11,15 +11,16 @@ pub(super) struct RetryDelay {
     /// Number of consecutive short visits of each level.
     short: [u8; LAYERS],
     joined_at: Time,
-    /// Cycle of the latest loss: bursts up to this one are not evidence.
+    /// Cycle of the latest loss: the bursts up to this cycle are not evidence.
     quiet_from: u64,
 }
 
-/// A visit shorter than this lengthens the delay before the next one.
+/// Duration of a visit of a level. A shorter visit lengthens the delay before the next visit.
 const SHORT: Span = Span::from_secs(8);
 const MAX_DOUBLINGS: u8 = 4;
-/// Base-2 logarithm of the reduction of the paper's distances. The paper's points of level i are 2^i bursts apart, which suits a
-/// TCP flow with a round-trip time of tau sqrt(P W). A quarter of that distance suits half the round-trip time.
+/// Base-2 logarithm of the factor by which the paper's distances are shortened. In the paper, synchronisation points of level i
+/// are 2^i bursts apart; this suits a TCP flow with a round-trip time of tau sqrt(P W). A quarter of this distance suits a flow
+/// with half the round-trip time.
 const QUARTER: u32 = 2;
 
 impl RetryDelay {
@@ -31,18 +32,18 @@ impl RetryDelay {
         self.joined_at = now;
     }
 
-    /// Records that `level` is left because of a loss in this cycle.
+    /// Records that the receiver leaves `level` because of a loss in cycle `cycle`.
     pub(super) fn on_leave(&mut self, level: u8, cycle: u64, now: Time) {
         let index = usize::from(level).min(LAYERS - 1);
         self.left |= 1 << index;
         let was_short = now.since(self.joined_at) < SHORT;
         self.short[index] = if was_short { (self.short[index] + 1).min(MAX_DOUBLINGS) } else { 0 };
         self.quiet_from = cycle;
-        // The next leave does not count as the end of a short visit.
+        // If the receiver leaves another level before it joins one, this does not count as a short visit.
         self.joined_at = Time::ZERO;
     }
 
-    /// Returns whether the burst of this cycle may end in a step from `level` to the next level.
+    /// Returns whether the receiver may step from `level` to the next level after the burst of this cycle.
     pub(super) fn is_over(&self, level: u8, cycle: u64) -> bool {
         let next = usize::from(level + 1).min(LAYERS - 1);
         if self.left & 1 << next == 0 {

@@ -7,15 +7,15 @@ use crate::packet::{Flags, Layer, Mark, Report, Seq, Signal};
 use crate::rate::Bounds;
 use crate::time::{Rate, Span, Time};
 
-/// The source of an RLC session. It receives no feedback and its rates are fixed.
+/// The source of an RLC session. It receives no feedback, and the rates of its layers are fixed.
 ///
-/// Packets that the source cannot send in time are skipped, except those within the catch-up limit. Turns pass unused while the
-/// application has no data or the socket is blocked.
+/// A late source catches up within a limit and skips older packets. It also skips packets while the application has no data or
+/// the socket is blocked.
 #[derive(Debug, Clone)]
 pub struct Source {
     config: Config,
     timetable: Timetable,
-    /// Number of layers that are sent within the limits.
+    /// Number of layers that are sent, given the configured maximum rate.
     sent: u8,
     /// Start of the timetable's first slot. `slots_before` is the number of slots before it.
     began: Time,
@@ -47,7 +47,7 @@ impl Source {
         source
     }
 
-    /// Returns the rate of layers 0 to `level`; each layer doubles it.
+    /// Returns the rate of layers 0 to `level` together; each layer doubles this rate.
     fn rate_of_level(&self, level: u8) -> Rate {
         self.config.base() * (1u64 << level) as f64
     }
@@ -56,7 +56,7 @@ impl Source {
         self.config.layers.clamp(1, LAYERS as u8)
     }
 
-    /// Returns the number of layers that the maximum rate allows, at least the base layer.
+    /// Returns the number of layers that the configured maximum rate permits; at least 1.
     fn layers_within_limits(&self) -> u8 {
         let max = self.config.sending.bounds.max;
         (1..self.configured_layers())
@@ -69,15 +69,15 @@ impl Source {
         self.began + self.timetable.time_of(layer, turn)
     }
 
-    /// Returns the time within which a late host catches up: a few packets or a few milliseconds.
+    /// Returns the time for which a late host catches up: the time of a few packets or a few milliseconds, whichever is longer.
     fn credit(&self) -> Span {
         let catch_up = self.config.sending.catch_up;
         let gap = self.timetable.slot() / (1 << (self.sent - 1));
         (gap * u64::from(catch_up.packets)).max(catch_up.span)
     }
 
-    /// Returns the turn of a packet that is sent now. This is the layer's next turn, if it is within the catch-up limit.
-    /// Otherwise it is the oldest turn within the limit or, without such a turn, the latest one that has passed.
+    /// Returns the turn of a packet that is sent now. This is the layer's next turn if the catch-up limit permits it. Otherwise
+    /// it is the oldest turn that the limit permits or, if there is no such turn, the latest turn that has passed.
     fn turn_at(&self, layer: Layer, now: Time) -> u64 {
         let due = self.streams[usize::from(layer.0)].turn;
         let oldest = now - self.credit();
@@ -100,8 +100,8 @@ impl Source {
         if is_last && self.is_point(layer.0, cycle + 1) { Signal::SyncPoint } else { Signal::Burst }
     }
 
-    /// Returns whether a burst, counted from 1, ends in a synchronisation point of this level. The highest sent level has no
-    /// points, because there is no layer to join.
+    /// Returns whether a burst, counted from 1, ends in a synchronisation point of this level. The highest level has no points,
+    /// because there is no further layer to join.
     fn is_point(&self, level: u8, burst: u64) -> bool {
         let spacing = match self.config.points {
             Points::Doubling => 1 << level,
@@ -111,8 +111,8 @@ impl Source {
         level + 1 < self.sent && burst.is_multiple_of(spacing * u64::from(self.config.bursts.max(1)))
     }
 
-    /// Applies new limits. The number of layers changes. If the rate of the base layer changes, a new timetable starts with a new
-    /// cycle.
+    /// Applies new limits of the rate, which may change the number of layers. If the rate of the base layer changes, a new
+    /// timetable begins with a new cycle.
     fn set_bounds(&mut self, bounds: Bounds, now: Time) {
         self.config.sending.bounds = bounds;
         let before = self.sent;
@@ -140,7 +140,7 @@ impl Source {
 impl crate::node::Source for Source {
     fn start(&mut self, cx: &mut Cx<'_>) {
         self.began = cx.now;
-        // Probes have used turns, but the timetable starts now.
+        // Probes before the start have used turns, but the timetable begins now.
         self.streams.iter_mut().for_each(|stream| stream.turn = 0);
     }
 
@@ -174,7 +174,7 @@ impl crate::node::Source for Source {
     fn control(&mut self, control: SourceControl, now: Time) {
         match control {
             SourceControl::Limits(bounds) => self.set_bounds(bounds, now),
-            // The source stores no state of receivers, and they do not limit the rate.
+            // The source stores no state about receivers, and no receiver limits the rate.
             SourceControl::Forget(_)
             | SourceControl::StartAgain
             | SourceControl::Members(_)

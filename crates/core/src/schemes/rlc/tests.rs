@@ -64,9 +64,8 @@ fn sent_in(seconds: f64, config: Config) -> Vec<Sent> {
     Sender::new(config).sent_until(at(seconds))
 }
 
-/// T-RL-1.
 #[test]
-fn every_level_is_evenly_spaced_at_twice_the_lower_rate() {
+fn each_level_sends_evenly_at_twice_the_rate_of_the_lower_one() {
     let sent = sent_in(0.75, Config::published());
     for level in 0..8 {
         let times: Vec<Time> = sent.iter().filter(|p| p.layer.0 <= level).map(|p| p.at).collect();
@@ -79,7 +78,6 @@ fn every_level_is_evenly_spaced_at_twice_the_lower_rate() {
     }
 }
 
-/// T-RL-1.
 #[test]
 fn bursts_do_not_change_the_mean_rate() {
     let sent = sent_in(16.0, Config::published());
@@ -91,7 +89,6 @@ fn bursts_do_not_change_the_mean_rate() {
     assert_eq!(Source::new(Config::published()).observe().rate.bps(), 4096e3);
 }
 
-/// T-RL-2.
 #[test]
 fn burst_doubles_the_rate_and_an_equal_silence_follows() {
     for (b, w) in [(1, 8), (3, 8), (2, 16)] {
@@ -112,7 +109,7 @@ fn burst_doubles_the_rate_and_an_equal_silence_follows() {
 }
 
 #[test]
-fn packets_carry_the_slots_of_even_transmission() {
+fn packets_state_their_slots_as_if_they_were_sent_evenly() {
     let sent = sent_in(2.0, Config::published());
     for layer in 0..8 {
         let mine: Vec<&Sent> = sent.iter().filter(|p| p.layer.0 == layer).collect();
@@ -124,12 +121,11 @@ fn packets_carry_the_slots_of_even_transmission() {
     }
 }
 
-/// Returns the numbers of the bursts that end in a synchronisation point of a level, counted from 1.
+/// Returns the bursts that end in a synchronisation point of this level, as numbers counted from 1.
 fn points(sent: &[Sent], level: u8) -> Vec<u32> {
     sent.iter().filter(|p| p.layer.0 == level && p.is_point()).map(|p| p.slot() / 8 + 1).collect()
 }
 
-/// T-RL-3.
 #[test]
 fn synchronisation_points_are_half_as_frequent_one_level_higher() {
     let config = Config { layers: 5, bursts: 3, ..Config::published() };
@@ -142,9 +138,8 @@ fn synchronisation_points_are_half_as_frequent_one_level_higher() {
     assert_eq!(points(&sent, 4), [], "above the top there is nothing to join");
 }
 
-/// T-RL-3.
 #[test]
-fn a_synchronisation_point_flags_the_last_packet_of_the_burst() {
+fn synchronisation_flag_is_on_the_last_packet_of_a_burst() {
     let sent = sent_in(8.0, Config { layers: 4, ..Config::published() });
     for point in sent.iter().filter(|p| p.is_point()) {
         let later = |p: &&Sent| p.layer <= point.layer && p.at > point.at && p.is_burst();
@@ -178,20 +173,20 @@ fn latest_turn_is_the_last_one_that_is_due() {
 }
 
 #[test]
-fn a_burst_is_limited_to_half_of_the_distance() {
+fn burst_lasts_less_than_half_of_the_distance_between_bursts() {
     let timetable = Timetable::new(SLOT, 8, 60);
     let even = (0..8).filter(|&slot| timetable.phase(slot) == Phase::Even).count();
     assert_eq!((even, timetable.packets_of_burst(0)), (2, 6));
 }
 
 #[test]
-fn delayed_source_skips_missed_turns_instead_of_a_burst() {
+fn delayed_source_skips_missed_turns_and_sends_no_burst() {
     let mut sender = Sender::new(Config::published());
     sender.sent_until(at(0.2));
     sender.now = at(0.4);
     let sent = sender.sent_until(at(0.401));
-    // 10 ms of 1024 packets per second, one packet of each other layer for its passed turns, and the packets of the next
-    // millisecond.
+    // The bound is a sum: the packets of 10 ms at 1024 packets per second, the packets of the next millisecond, and one packet for
+    // each of the seven other layers.
     assert!((10..=10 + 7 + 2).contains(&sent.len()), "{} packets at once", sent.len());
     assert_eq!(sender.sent_until(at(0.5)).len(), 101, "then by the timetable");
 }
@@ -227,7 +222,7 @@ fn maximum_rate_removes_the_top_layers() {
 }
 
 #[test]
-fn limits_change_the_base_layers_rate_at_the_next_cycle() {
+fn rate_of_the_base_layer_changes_at_the_next_cycle() {
     let mut sender = Sender::new(Config { layers: 2, ..Config::published() });
     sender.sent_until(at(0.3));
     for (min, max, rate) in [(1e3, 16e3, 16e3), (64e3, 1e9, 128e3)] {
@@ -249,7 +244,7 @@ fn transport_levels_range_from_half_to_64_mbit_per_second() {
     assert!((1.0..1.1).contains(&apart.as_secs_f64()), "{apart}");
 }
 
-/// A source, and one receiver that loses chosen packets.
+/// A source, and one receiver; a test chooses the packets that the receiver loses.
 struct Pair {
     sender: Sender,
     receiver: Receiver,
@@ -281,7 +276,7 @@ impl Pair {
         }
     }
 
-    /// Delivers a packet with `arrival`. With `None`, a gap counts as lost at once.
+    /// Delivers a packet with `arrival`. If `arrival` is `None`, the missing packets before this packet count as lost at once.
     fn deliver(&mut self, packet: &Sent, arrival: Option<Arrival>) {
         let next = &mut self.next[usize::from(packet.layer.0)];
         let lost = next.map_or(0, |next| packet.data.seq.0.saturating_sub(next)) as u32;
@@ -290,9 +285,7 @@ impl Pair {
         let cx = &mut Cx { now: packet.at, rng: &mut self.rng, effects: &mut self.effects };
         self.receiver.on_data(&packet.data, packet.layer, arrival, cx);
         for effect in self.effects.drain() {
-            let Effect::Subscribe(Layer(level)) = effect else {
-                panic!("T-RL-11: {effect:?} from a receiver")
-            };
+            let Effect::Subscribe(Layer(level)) = effect else { panic!("{effect:?} from a receiver") };
             self.changes.push((packet.at, level));
             for layer in usize::from(level) + 1..8 {
                 self.next[layer] = None;
@@ -309,9 +302,8 @@ fn nothing(_: &Sent) -> bool {
     false
 }
 
-/// T-RL-4, T-RL-11.
 #[test]
-fn receiver_without_losses_climbs_at_each_point_of_its_level() {
+fn receiver_without_losses_steps_up_at_each_point_of_its_level() {
     let mut pair = Pair::new(Config { layers: 5, ..Config::published() });
     pair.run(40.0, nothing);
     assert_eq!(pair.levels(), [1, 2, 3, 4]);
@@ -321,7 +313,6 @@ fn receiver_without_losses_climbs_at_each_point_of_its_level() {
     }
 }
 
-/// T-RL-4.
 #[test]
 fn each_step_up_follows_the_burst_of_a_synchronisation_point() {
     let mut pair = Pair::new(Config { deaf: Some(Span::from_millis(300)), ..Config::published() });
@@ -344,7 +335,6 @@ fn each_step_up_follows_the_burst_of_a_synchronisation_point() {
     assert!(ups > 50, "{ups}");
 }
 
-/// T-RL-5.
 #[test]
 fn loss_in_a_burst_prevents_a_join_and_causes_no_leave() {
     let in_first_burst = [(6, 0), (7, 0)];
@@ -354,7 +344,7 @@ fn loss_in_a_burst_prevents_a_join_and_causes_no_leave() {
         assert_eq!(pair.levels(), [1], "at the second point only");
         assert!(pair.changes[0].0 > at(1.5));
     }
-    // Each of the four packets of the burst before the first point of level 1.
+    // One case for each of the four packets of the burst before the first point of level 1.
     for (slot, layer) in [(14, 0), (14, 1), (15, 0), (15, 1)] {
         let mut pair = Pair::new(Config::published());
         pair.run(3.9, |p| (p.slot(), p.layer.0) == (slot, layer));
@@ -363,13 +353,12 @@ fn loss_in_a_burst_prevents_a_join_and_causes_no_leave() {
     }
 }
 
-/// T-RL-6.
 #[test]
 fn loss_outside_bursts_causes_one_leave_per_deaf_period() {
     let mut pair = Pair::new(Config::published());
     pair.run(8.01, nothing);
     assert_eq!(pair.levels(), [1, 2, 3, 4]);
-    // Outside of bursts only one packet in four still arrives.
+    // From now on, three of four packets outside of bursts are lost.
     pair.run(8.0 + 2.7 * 4.0 - 0.2, |p| !p.is_burst() && p.data.seq.0 % 4 != 0);
     assert_eq!(pair.levels(), [1, 2, 3, 4, 3, 2, 1, 0]);
     for step in pair.changes[4..].windows(2) {
@@ -377,13 +366,12 @@ fn loss_outside_bursts_causes_one_leave_per_deaf_period() {
     }
 }
 
-/// T-RL-6.
 #[test]
 fn the_lowest_level_is_never_left() {
     let mut pair = Pair::new(Config::published());
     pair.run(60.0, |p| p.data.seq.0 % 2 == 1);
     assert_eq!(pair.levels(), []);
-    // There is a loss each quarter of a second; losses within 2.7 s are one event.
+    // A packet is lost every quarter of a second; losses within 2.7 s are one event.
     assert!((18..=23).contains(&pair.receiver.suppressed()), "{}", pair.receiver.suppressed());
 }
 
@@ -400,8 +388,7 @@ fn no_step_up_happens_in_the_deaf_period() {
     assert!(pair.changes[dropped + 1].0.since(down_at) > Span::from_millis(2700), "{:?}", pair.changes);
 }
 
-/// T-RL-10, without a network. The next layer does not fit: a third of its packets outside of bursts are lost while it is
-/// subscribed.
+/// The next layer does not fit the path: while the receiver subscribes to it, a third of its packets outside of bursts are lost.
 #[test]
 fn a_failed_step_up_is_undone_and_retried_at_the_next_point() {
     let mut pair = Pair::new(Config::published());
@@ -424,7 +411,7 @@ fn a_failed_step_up_is_undone_and_retried_at_the_next_point() {
 
 /// The driver of a real network declares a packet lost after three later packets have arrived.
 #[test]
-fn late_detected_loss_counts_in_the_slot_of_its_packet() {
+fn loss_detected_late_counts_in_the_slot_of_the_lost_packet() {
     for (lost, reported, levels) in
         [(12, 15, vec![1, 0]), (13, 16, vec![1, 2, 1]), (14, 17, vec![1]), (15, 18, vec![1])]
     {
@@ -466,7 +453,7 @@ fn reordered_burst_allows_a_join_and_duplicates_are_ignored() {
 }
 
 #[test]
-fn a_mark_counts_as_a_loss_of_the_packet() {
+fn congestion_mark_counts_as_a_loss_of_the_marked_packet() {
     for (slot, levels) in [(9, vec![1, 0]), (14, vec![1]), (15, vec![1])] {
         let mut pair = Pair::new(Config::published());
         for packet in pair.sender.sent_until(at(2.0)) {
@@ -517,9 +504,9 @@ fn a_partial_burst_causes_no_join() {
 }
 
 #[test]
-fn burst_loss_after_skipped_turns_causes_no_leave() {
-    // The source pauses for ten slots, and the packet lost after the pause was in a burst. The packet numbers alone would give
-    // another slot.
+fn loss_in_a_burst_after_skipped_turns_causes_no_leave() {
+    // The source pauses for ten slots. The packet lost after the pause was in a burst, but the packet numbers alone would give a
+    // slot outside of bursts.
     let mut pair = Pair::new(Config::published());
     pair.run(1.0, nothing);
     pair.run(1.3, nothing);

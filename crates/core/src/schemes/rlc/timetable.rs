@@ -1,7 +1,7 @@
 //! Departure times of the packets of all layers (paper 004, 3).
 //!
-//! Time is divided into slots. In a slot the base layer has one packet and layer j has 2^(j-1) packets. They are placed so that
-//! the 2^i packets of layers 0 to i are equally spaced for every i:
+//! Time is divided into slots. In a slot the base layer has one packet and layer j has 2^(j-1) packets. The packets are placed so
+//! that, for every i, the 2^i packets of layers 0 to i are equally spaced:
 //!
 //! ```text
 //!   layer 0   0 . . . . . . .      at 0
@@ -10,14 +10,15 @@
 //!   layer 3   . 3 . 3 . 3 . 3      at 1/8, 3/8, 5/8 and 7/8 of the slot
 //! ```
 //!
-//! A cycle has W slots. Its last 2 B slots are sent at double rate, in the time of B slots. Then the source is silent for the
-//! time of B slots. The mean rate does not change.
+//! A cycle has W slots. The last 2 B slots of a cycle are sent at double rate, in the time of B slots (the burst). Then the
+//! source is silent for the time of B slots. The mean rate does not change.
 
 use crate::packet::Layer;
 use crate::time::Span;
 
-/// The timetable of all layers. A packet's *turn* is its number in its layer as if the source had never skipped a packet. Slots
-/// are numbered as with even sending: the slots of a burst count although they are sent early.
+/// The timetable of all layers. A packet's *turn* is the number that the packet would have in its layer if the source had never
+/// skipped a packet. Slots are numbered as if all slots were sent evenly; the early sending of a burst does not change the
+/// numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timetable {
     slot: Span,
@@ -35,8 +36,8 @@ pub enum Phase {
 }
 
 impl Timetable {
-    /// Creates a timetable of slots of this duration (at least 1 us), with a burst every `distance` slots (at least 3). A burst
-    /// takes the time of `burst` slots: at least 1, and less than half of the distance.
+    /// Creates a timetable. A slot lasts at least 1 us. There is a burst every `distance` slots (at least 3). A burst lasts for
+    /// the time of `burst` slots: at least 1, and less than half of `distance`.
     pub fn new(slot: Span, distance: u16, burst: u16) -> Timetable {
         let distance = distance.max(3);
         let burst = burst.clamp(1, (distance - 1) / 2);
@@ -82,12 +83,12 @@ impl Timetable {
         first / self.distance == last / self.distance && matches!(self.phase(first), Phase::Burst)
     }
 
-    /// Returns the last turn of `layer` in the burst of a cycle, counted from 0.
+    /// Returns the last turn of `layer` in the burst of cycle `cycle`; cycles are counted from 0.
     pub const fn last_turn(&self, layer: Layer, cycle: u64) -> u64 {
         (cycle + 1) * self.distance * Timetable::packets(layer) - 1
     }
 
-    /// Returns the time of a turn since the beginning of the first slot.
+    /// Returns the time of a turn, measured from the beginning of the first slot.
     pub fn time_of(&self, layer: Layer, turn: u64) -> Span {
         let packets = Timetable::packets(layer);
         let (slot, index) = (turn / packets, turn % packets);
@@ -101,7 +102,7 @@ impl Timetable {
         self.slot * self.distance * cycle + begin + length * parts / (1 << layer.0)
     }
 
-    /// Returns the latest turn of `layer` at or before `time`; `None` before the first turn.
+    /// Returns the latest turn of `layer` at or before `time`; `None` if `time` is before the first turn.
     pub fn latest_turn(&self, layer: Layer, time: Span) -> Option<u64> {
         let (time, slot) = (time.as_nanos(), self.slot.as_nanos());
         let length = slot.saturating_mul(self.distance);

@@ -12,8 +12,8 @@ use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span};
 
 configuration! {
-    /// Parameters of source and receivers. [`Config::published`] is the paper, [`Config::transport`] is for real networks. Active
-    /// routers have separate parameters ([`crate::schemes::rmanp::router::Config`]).
+    /// Parameters of source and receivers. [`Config::published`] has the paper's values, [`Config::transport`] is for real
+    /// networks. Active routers have separate parameters ([`crate::schemes::rmanp::router::Config`]).
     pub struct Config {
         /// Parameters of sending that all schemes share.
         sending: Sending = published_sending();
@@ -41,20 +41,20 @@ configuration! {
         begin: Begin = Begin::Here
             => choice["begin", { "here" => Here, "start" => AtStart },
                 "first packet that a receiver requires: the first one that it receives, or the session's first"];
-        /// Maximum number of sent packets without an acknowledgement; `None`: no limit.
+        /// Maximum number of sent packets without an acknowledgement; `None` for no limit.
         outstanding: Option<u16> = Some(100)
             => whole["outstanding" or "any", 2, 10_000, "maximum number of unacknowledged packets"];
-        /// The number of requests for a packet after which a receiver signals congestion.
+        /// A receiver signals congestion after this number of requests for the same packet.
         // Paper gap: the paper requires only "a certain threshold".
         requests: u8 = 3
             => whole["requests", 1, 100,
                 "number of requests for a packet after which a receiver signals congestion"];
-        /// Number of requests for less than the least rate, within `exclude_within`, after which a receiver is excluded; 0:
-        /// never.
+        /// Number of requests for less than the least rate, within `exclude_within`, after which a receiver is excluded; 0 for no
+        /// exclusion.
         exclude: u8 = 5
             => whole["exclude", 0, 100,
                 "number of requests for less than the minimum rate after which a receiver is excluded; 0: never"];
-        /// Time within which such requests are counted.
+        /// Time within which requests for less than the least rate are counted.
         exclude_within: Span = Span::from_secs(10)
             => seconds["exclude-within", NumberRange::POSITIVE,
                 "time within which the requests of `exclude` are counted"];
@@ -72,17 +72,17 @@ configuration! {
         /// Maximum timeout after doublings.
         max_rto: Span = Span::from_secs(64)
             => seconds["rto-max", NumberRange::up_to(3600.0), "maximum timeout"];
-        /// With limited feedback: number of acknowledgements of all receivers together, per second.
+        /// With limited feedback: total number of acknowledgements from all receivers, per second.
         answers_per_second: f64 = 50.0
             => number["others", NumberRange::of(0.1, 1e6),
                 "with answers=few, acknowledgements per second of all receivers together"];
-        /// With limited feedback: distribution of the delay of congestion indications and of answers to the start-up.
+        /// With limited feedback: distribution of the delay of congestion indications and of answers in start-up rounds.
         delay_law: TruncatedExponential = TruncatedExponential::default()
             => spread["spread",
                 "with answers=few, steepness of the distribution of delays of congestion indications"];
     }
 
-    /// The paper: packets of 1057 bytes, 16 kb/s initially (paper 003, 3).
+    /// The paper's values: packets of 1057 bytes, initial rate of 16 kb/s (paper 003, 3).
     pub fn published;
 
     impl Configure for Config {
@@ -109,9 +109,9 @@ configuration! {
 /// The nodes that repair losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repair {
-    /// Source and active routers, with the original packet numbers: the paper.
+    /// The source and the active routers repair losses under the original packet numbers, as in the paper.
     Tree,
-    /// A separate delivery, which repairs with new packet numbers. Active routers repeat only the packets that they store, and
+    /// The session's delivery repairs losses under new packet numbers. Active routers repeat only packets that they store, and
     /// receivers do not wait for other missing packets.
     Session,
 }
@@ -119,10 +119,10 @@ pub enum Repair {
 /// Amount and timing of the receivers' feedback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answers {
-    /// Every receiver acknowledges each packet and reports each loss at once. This is the paper, whose active routers merge
+    /// Every receiver acknowledges each packet and reports each loss at once, as in the paper. Active routers merge these
     /// reports.
     All,
-    /// Receivers limit their feedback to the capacity of the source, unless an active router on the path merges it.
+    /// Receivers limit their feedback to the capacity of the source, unless an active router on the path merges the feedback.
     // Paper gap: the paper has no rule for a large group without active routers.
     Few,
 }
@@ -130,15 +130,16 @@ pub enum Answers {
 /// First packet that a receiver requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
-    /// The first packet that it receives.
+    /// The first packet that arrives at the receiver.
     Here,
     /// The first packet of the session, even if the receiver joins later.
     AtStart,
 }
 
 impl Config {
-    /// Returns the parameters for a real network: delivery repairs losses, feedback is limited, and no receiver is excluded. The
-    /// rate starts by doubling. Then it grows by 800 bit/s with each packet, which is e-fold in 15 s with packets of 1,500 bytes.
+    /// Returns the parameters for a real network: the session's delivery repairs losses, feedback is limited, and no receiver is
+    /// excluded. The rate doubles at the start. Later it grows by 800 bit/s per packet: by a factor of e in 15 s with packets of
+    /// 1,500 bytes.
     // Paper gap: with the paper's values any rate needs 106 s to grow e-fold.
     pub fn transport(packet_size: u16) -> Config {
         Config {
@@ -195,13 +196,15 @@ const ENTRY: Entry = Entry {
     ],
 };
 
-/// Number of packets that an active router stores on a real network. `REAL_QUEUE` is the number that may wait at an exit.
+/// Number of packets that an active router stores on a real network. `REAL_QUEUE` is the number of packets that may wait at an
+/// exit.
 const REAL_CACHE: u16 = 1000;
 const REAL_QUEUE: u16 = 200;
-/// Growth of the limits at exits relative to that of the source's rate, "In" / "Is".
+/// Ratio of the growth of limits at exits to the growth of the source's rate, "In" / "Is".
 const FASTER_HOPS: f64 = 10.0;
 
-/// Option for the least rate. It also sets the minimum of the limits if both were equal before.
+/// Option for the least rate. If the minimum rate of the session was equal to the old least rate, the minimum rate changes with
+/// it.
 const fn least() -> Field<Config, crate::time::Rate> {
     Field {
         get: |config| Some(config.least),

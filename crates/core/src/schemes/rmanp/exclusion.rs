@@ -10,7 +10,7 @@ use crate::time::{Span, Time};
 pub(crate) struct Exclusion {
     /// Number of congestion indications below the least rate.
     pub count: u8,
-    /// Time within which they are counted.
+    /// Time within which these indications are counted.
     pub within: Span,
 }
 
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_receiver_that_requests_too_often_is_excluded() {
+    fn receiver_is_excluded_after_repeated_low_rate_requests() {
         let rule = Exclusion { count: 3, within: Span::from_secs(10) };
         let mut low = LowRates::default();
         let (one, other) = (ReceiverId::new(1).expect("not zero"), ReceiverId::new(2).expect("not zero"));

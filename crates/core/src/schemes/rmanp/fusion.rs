@@ -1,5 +1,5 @@
-//! ACK fusion: the smallest of several acknowledgements counts (paper 003, 2.4 and 3: packets are stored until all receivers have
-//! them).
+//! ACK fusion: of the acknowledgements of several children, the smallest one counts, because packets are stored until all
+//! receivers have them (paper 003, 2.4 and 3).
 
 use crate::packet::{Echo, ReportContent, Seq};
 use crate::time::{Span, Time};
@@ -53,8 +53,8 @@ impl<K: Copy + Ord> Fusion<K> {
         self.children.binary_search_by(|child| child.key.cmp(&key))
     }
 
-    /// Records that a child has all packets below `acked`. A smaller number than in an earlier acknowledgement is late and
-    /// ignored.
+    /// Records that a child has all packets below `acked`. A number smaller than an earlier one is from a late acknowledgement
+    /// and is ignored.
     pub(crate) fn on_ack(&mut self, key: K, acked: u64, now: Time) {
         match self.place(key) {
             Ok(place) => {
@@ -82,7 +82,7 @@ impl<K: Copy + Ord> Fusion<K> {
         }
     }
 
-    /// Records that a child has all packets below `acked`, even if it acknowledged more before.
+    /// Records that a child has all packets below `acked`, even if the child has acknowledged more packets before.
     pub(crate) fn set(&mut self, key: K, acked: u64, now: Time) {
         match self.place(key) {
             Ok(place) if acked < self.children[place].acked => {
@@ -102,7 +102,7 @@ impl<K: Copy + Ord> Fusion<K> {
         }
     }
 
-    /// Removes children that were silent since `before`. Returns whether there were any.
+    /// Removes children that were silent since `before`. Returns whether any child was removed.
     pub(crate) fn expire(&mut self, before: Time) -> bool {
         let count = self.children.len();
         self.children.retain(|child| child.received_at >= before);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn smallest_acknowledgement_of_all_branches_counts() {
+    fn smallest_acknowledgement_of_all_children_counts() {
         let mut fusion = Fusion::new();
         assert_eq!(fusion.least(), None);
         fusion.on_ack('a', 10, at(1.0));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn departed_and_silent_branches_do_not_delay_acknowledgements() {
+    fn departed_and_silent_children_do_not_delay_acknowledgements() {
         let mut fusion = Fusion::new();
         for (key, acked, received) in [('a', 10, 5.0), ('b', 3, 1.0), ('c', 8, 4.0)] {
             fusion.on_ack(key, acked, at(received));

@@ -1,13 +1,13 @@
 //! RMANP: congestion control by active routers (paper 003).
 //!
 //! The source sets one rate for the group, and active routers on the path limit the rate at their exits. Receivers and active
-//! routers watch packet numbers. A gap is congestion on the link just upstream. The first node that detects the gap sends a
-//! *congestion indication* (CI). Its rate is `Da` times the rate at which the packet was sent.
+//! routers check the packet numbers. A gap in the numbers means congestion on the link from the next node upstream. The first
+//! node that detects the gap sends a *congestion indication* (CI). The CI states `Da` times the rate at which the packet was
+//! sent.
 //!
-//! Each active router that receives the CI limits the exit from which the CI arrived to that rate. It queues packets that arrive
-//! faster. It forwards the CI with `Dr` times the rate, but filters a CI whose rate is not below that of an earlier CI. Active
-//! routers merge acknowledgements, which raise rates. Nodes store packets until all receivers have them, and repeat them on
-//! request.
+//! When an active router receives a CI at an exit, it limits the exit to the rate of the CI, and queues packets that arrive
+//! faster. It forwards the CI with `Dr` times the rate, unless an earlier CI had the same or a lower rate. Acknowledgements raise
+//! rates; active routers merge them. Nodes store packets until all receivers have them, and repeat them on request.
 //!
 //! ```text
 //!   source              active router            active router             receivers
@@ -18,8 +18,8 @@
 //!     |                      |---- data n, again ---->|---- data n, again ---->|
 //! ```
 //!
-//! Without active routers, receivers report to the source. The source repairs losses (`repair=tree`) or leaves repairs to an
-//! independent delivery (`repair=session`).
+//! Without active routers, receivers report to the source. The source itself repairs losses (`repair=tree`), or the session's
+//! delivery does (`repair=session`).
 //!
 //! | module | content |
 //! |---|---|

@@ -35,13 +35,13 @@ pub struct Receiver {
     law: TruncatedExponential,
 }
 
-/// The newest packet and the statements of its header.
+/// The newest packet and the fields of its header.
 #[derive(Debug, Clone, Copy)]
 struct Received {
     newest: u64,
     newest_at: Time,
     layer: Layer,
-    /// Bit k: the packet k before the newest one has arrived.
+    /// Bit k is set if packet `newest - k` has arrived.
     bitmap: u32,
     /// Sending rate of the latest packet, which may be a repair, in bit/s.
     rate: f32,
@@ -61,7 +61,7 @@ struct Congestion {
 const MAX_MISSING: usize = 100;
 /// Maximum number of ranges that one call requests.
 const RANGES: usize = 1;
-/// Duration of silence after which the stream has ended and pending feedback is dropped.
+/// Duration without packets after which the stream counts as ended and pending feedback is dropped.
 const STALE_AFTER: Span = Span::from_secs(10);
 /// Range to which the round-trip times of headers are clamped.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
@@ -153,7 +153,7 @@ impl Receiver {
             return;
         }
         if !self.reported_at.is_never() {
-            // A report is pending already; the lower rate counts.
+            // A report is already pending, so only the lower of the two rates is reported.
             self.suppressed += 1;
             self.reported.rate = self.reported.rate.min(rate);
             return;
@@ -174,7 +174,7 @@ impl Receiver {
             (self.ack_at, self.acked_at, self.waiting) = (Time::NEVER, now, 0);
             say(self.acknowledgement(received, now));
         }
-        // If no node repairs lost packets, they are not requested.
+        // Lost packets are not requested if no node would repair them.
         let is_repaired = self.repair == Repair::Tree || received.every == Span::ZERO;
         let overdue = if self.repair == Repair::Tree { Overdue::AskAgain } else { Overdue::GiveUp };
         let echo = Echo { seq: Seq(received.newest), hold: now.since(received.newest_at) };
@@ -184,7 +184,7 @@ impl Receiver {
             say(ReportContent::Lost { echo, first: Seq(range.start), count, loss: 0.0 });
         });
         if is_overdue && self.repair == Repair::Tree && self.reported_at.is_never() {
-            // No other node can detect a lost repair (paper 003, 2.1).
+            // No other node can detect the loss of a repair (paper 003, 2.1).
             self.reported = Congestion { rate: self.decrease * received.rate, seq: received.newest };
             self.reported_at = now;
         }
@@ -246,8 +246,8 @@ impl crate::node::Receiver for Receiver {
         }
         let Some(received) = self.received else { return };
         if is_newest && self.few && data.rate <= self.reported.rate && !self.reported_at.is_never() {
-            // The source has reduced its rate to the requested one, so another node has reported this congestion (paper 003,
-            // 2.3).
+            // The source has reduced its rate to the rate that this receiver would request, so another node has reported this
+            // congestion (paper 003, 2.3).
             self.reported_at = Time::NEVER;
             self.suppressed += 1;
         }

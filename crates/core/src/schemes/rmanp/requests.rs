@@ -7,8 +7,8 @@ use std::ops::Range;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Requests {
     list: Vec<Missing>,
-    /// Smoothed time from the first request to the arrival, in seconds. It includes the time that repairs wait in queues, because
-    /// an earlier repeated request would not help.
+    /// Smoothed time from the first request of a packet to its arrival, in seconds. The time includes the queueing of repairs,
+    /// because an earlier second request would not help.
     rtt: Option<f64>,
     /// Time of the earliest next request.
     due: Option<Time>,
@@ -17,7 +17,7 @@ pub(crate) struct Requests {
 #[derive(Debug, Clone, Copy)]
 struct Missing {
     seq: u64,
-    /// Time of the next request; [`Time::NEVER`] while the packet may only be late.
+    /// Time of the next request; [`Time::NEVER`] while the packet may be late instead of lost.
     at: Time,
     /// Time of the first request; valid if `is_asked`.
     asked_at: Time,
@@ -42,7 +42,7 @@ pub(crate) const RETRY: Span = Span::from_millis(500);
 const RETRY_RTTS: f64 = 1.5;
 const MAX_RETRY: f64 = 10.0;
 const GAIN: f64 = 0.125;
-/// Delay of requests for which one call has no room.
+/// Delay of requests that exceed the limit of one call.
 const NEXT_CALL: Span = Span::from_millis(1);
 
 impl Requests {
@@ -68,7 +68,8 @@ impl Requests {
         self.due = self.list.iter().map(|missing| missing.at).min().filter(|at| !at.is_never());
     }
 
-    /// Adds missing packets, whose numbers are above all earlier ones. Only the newest `most` packets are stored.
+    /// Adds missing packets, whose numbers are above those of all earlier missing packets. Only the newest `most` packets are
+    /// stored.
     pub(crate) fn note(&mut self, range: Range<u64>, is_reported: bool, most: usize) {
         let first = range.start.max(range.end.saturating_sub(most as u64));
         let (at, asked_at) = (Time::NEVER, Time::ZERO);
@@ -86,8 +87,8 @@ impl Requests {
         }
     }
 
-    /// Declares the first `count` possibly late packets lost and schedules their requests. Returns whether one of them is in an
-    /// unreported gap.
+    /// Declares the first `count` possibly late packets lost and schedules their requests. Returns whether one of these packets
+    /// is in an unreported gap.
     pub(crate) fn declare(&mut self, count: u32, now: Time) -> bool {
         let late = self.list.iter_mut().filter(|missing| missing.at.is_never());
         let mut is_news = false;
@@ -128,8 +129,8 @@ impl Requests {
         Span::from_secs_f64(rtt * RETRY_RTTS).max(RETRY)
     }
 
-    /// Passes pending ranges to `ask`, at most `ranges`; further ranges wait for the next call. Returns whether a packet was
-    /// already requested `max_asked` times.
+    /// Calls `ask` for at most `ranges` ranges of packets whose requests are due; further ranges wait for the next call. Returns
+    /// whether a packet had already been requested `max_asked` times.
     pub(crate) fn take_due(
         &mut self,
         now: Time,
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_newest_requests_are_stored() {
+    fn only_the_newest_missing_packets_are_stored() {
         let mut requests = Requests::default();
         requests.note(0..1_000_000_000_000, false, 10);
         assert_eq!((requests.len(), requests.first()), (10, Some(999_999_999_990)));

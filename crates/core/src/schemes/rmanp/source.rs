@@ -24,7 +24,7 @@ pub type Source = PacedSource<Policy>;
 pub struct Policy {
     config: Config,
     controller: SendController,
-    /// The acknowledging children: the first active routers, or receivers.
+    /// The children that acknowledge packets: active routers, or receivers.
     children: Fusion<ReceiverId>,
     /// Number below which all children have all packets.
     acked: u64,
@@ -46,13 +46,13 @@ pub struct Policy {
 
 /// Maximum number of children; beyond it, the child with the longest silence is removed.
 const MAX_CHILDREN: usize = 4096;
-/// Maximum number of packets that wait to be repeated, and of stored repeated packets.
+/// Maximum number of packets that wait to be repeated; also of stored packets that were repeated recently.
 const MAX_AGAIN: usize = 100;
 /// Minimum timeout, as a number of packet transmission times.
 const PACKETS_OF_TIMEOUT: u64 = 2;
-/// Bounds of the interval between acknowledgements of each receiver if feedback is limited, in seconds.
+/// With limited feedback: bounds of the interval between two acknowledgements of a receiver, in seconds.
 const TURNS: (f64, f64) = (0.02, 10.0);
-/// Number of intervals without an acknowledgement after which a child is silent or acknowledgements are late.
+/// After this number of missed acknowledgement intervals, a child counts as silent and acknowledgements count as late.
 const MISSED_TURNS: f64 = 3.0;
 /// Duration for which packets name an excluded receiver, in case some of them are lost.
 const EXCLUDED_FOR: Span = Span::from_secs(10);
@@ -135,7 +135,7 @@ impl Policy {
         self.on_progress(now);
     }
 
-    /// Schedules the repetition of packets that a receiver reports as missing.
+    /// Schedules the repetition of packets that a receiver has reported as missing.
     fn on_missing(&mut self, first: Seq, count: u16, now: Time) {
         if self.config.repair == Repair::Session {
             return;
@@ -176,10 +176,10 @@ impl Policy {
         self.controller.hold_until(cx.now + self.controller.pace().span_of(self.size()));
     }
 
-    /// Lowers the rate to that of a congestion indication, or excludes the receiver.
+    /// Lowers the rate to the rate of a congestion indication, or excludes the receiver that sent the indication.
     fn on_indication(&mut self, report: &Report, level: f32, now: Time) {
         let (from, seq) = (report.from, report.content.echo().seq);
-        // A router handles the losses behind it.
+        // A loss behind a router is handled by that router.
         let is_loss = matches!(report.content, ReportContent::Congested { cause: Cause::Loss, .. });
         self.tally.indications += 1;
         let asked = Rate::from_bps(f64::from(level));
@@ -266,7 +266,8 @@ impl PacedPolicy for Policy {
         &mut self.controller
     }
 
-    /// Returns the round-trip time until all children have acknowledged; before the first sample, the assumed one.
+    /// Returns the time from sending a packet until all children have acknowledged it; before the first sample, the assumed
+    /// round-trip time.
     fn rtt(&self) -> Span {
         self.controller.rtt_or_max(self.timeout.smoothed())
     }
@@ -280,7 +281,8 @@ impl PacedPolicy for Policy {
         self.expire_at = now + LOOK;
     }
 
-    /// Returns whether new packets must wait: the maximum number of packets is unacknowledged, or a repetition is pending.
+    /// Returns whether new packets must wait: the maximum number of unacknowledged packets is reached, or a repetition is
+    /// pending.
     fn awaits_report(&self) -> bool {
         let out = self.controller.next_seq().0.saturating_sub(self.acked);
         let is_full = self.config.outstanding.is_some_and(|most| out >= most.into());

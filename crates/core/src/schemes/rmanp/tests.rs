@@ -45,7 +45,7 @@ impl Sender {
 
 #[test]
 fn rate_grows_by_a_factor_of_e_in_105_7_seconds() {
-    // dR/dt = Is Rm R/S: 1057 / (0.005 * 2000) = 105.7 s.
+    // dR/dt = Is Rm R/S, so the time constant is 1057 / (0.005 * 2000) = 105.7 s.
     let mut sender = Sender::new(Config::published());
     sender.echo_until(1, at(60.0));
     let before = sender.rate();
@@ -99,7 +99,7 @@ fn packets_in_flight_do_not_exceed_the_router_caches() {
 }
 
 #[test]
-fn retransmissions_are_sent_first_once_and_within_the_rate() {
+fn retransmissions_precede_new_packets_within_the_rate() {
     let mut sender = Sender::new(Config::published());
     sender.echo_until(1, at(20.0));
     let next = sender.sent.len() as u64;
@@ -143,7 +143,7 @@ fn names(sender: &mut Sender, id: u64) -> bool {
 }
 
 #[test]
-fn slowest_child_delays_acknowledgements_until_it_is_removed() {
+fn progress_waits_for_the_slowest_child_until_it_is_removed() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(5.0));
     let next = sender.sent.len() as u64;
@@ -172,13 +172,13 @@ type Hearer = Ear<Receiver>;
 /// The report of a receiver.
 #[derive(Debug, PartialEq)]
 enum Reported {
-    /// An acknowledgement of all packets below this one.
+    /// An acknowledgement of all packets below this number.
     Ack(u64),
     Lost(u64, u16),
-    /// A congestion indication, in bytes per second.
+    /// A congestion indication: its rate in bytes per second.
     Ci(u32),
     Farewell,
-    /// The receiver leaves without a request of its program.
+    /// The receiver leaves, but its program has not requested this.
     Gone,
 }
 
@@ -233,7 +233,7 @@ impl Hearer {
 const NEW: Flags = Flags(0);
 
 #[test]
-fn receiver_indicates_only_congestion_not_seen_by_routers() {
+fn receiver_indicates_only_losses_not_reported_by_routers() {
     let mut it = Hearer::new(&Config::published());
     assert_eq!(it.data(4, NEW), [Reported::Ack(5)], "it begins with the first packet that it hears");
     assert_eq!(it.data(7, NEW), [Reported::Ack(5), Reported::Lost(5, 2), Reported::Ci(6_400)]);
@@ -310,7 +310,7 @@ fn suppression_limits_indications_of_a_loss_to_few_receivers() {
 }
 
 #[test]
-fn behind_a_router_each_packet_is_acknowledged_or_requested() {
+fn receiver_behind_router_acknowledges_or_requests_each_packet() {
     let mut it = Hearer::new(&Config::transport(1057));
     assert_eq!(it.data(0, NEW), [Reported::Ack(1)]);
     assert_eq!(it.data(2, NEW), [Reported::Ack(1), Reported::Lost(1, 1), Reported::Ci(6_400)]);
@@ -324,7 +324,7 @@ fn behind_a_router_each_packet_is_acknowledged_or_requested() {
 }
 
 #[test]
-fn session_without_routers_uses_its_bottleneck() {
+fn session_without_routers_uses_70_percent_of_its_bottleneck() {
     let path = Path { rate: Rate::from_mbps(1.0), rtt: RTT, buffer: 20_000 };
     let mut star = Star::new(&Scheme::Rmanp(Config::transport(1057)), 1057, &[path, path, path], 1);
     star.run_until(at(30.0));

@@ -9,19 +9,21 @@ use crate::spec::{NumberRange, Opt};
 use crate::time::{Rate, Span};
 use crate::{choice, field};
 
-/// The highest number of layers.
+/// Maximum number of layers.
 pub(super) const LAYERS: usize = 16;
 /// Maximum time between packets of an enhancement layer.
 const SLOWEST_GAP: Span = Span::from_secs(8);
 
 configuration! {
-    /// Parameters of SMCC. [`Config::published`] follows the thesis, [`Config::transport`] is for real networks.
+    /// Parameters of SMCC. [`Config::published`] has the values of paper 000, [`Config::transport`] is for real networks.
     ///
-    /// The minimum rate of the limits raises the base layer; the maximum rate reduces the enhancement layers.
+    /// A minimum rate of the session raises the rate of the base layer. A maximum rate of the session lowers the rates of the
+    /// enhancement layers.
     pub struct Config {
         /// Maximum number of layers, 1 to 16.
         layers: u8 = 8 => whole["layers", 1, LAYERS as u64, "maximum number of layers"];
-        /// Rate assumed for the lower layers when a receiver calculates the remaining rate for a layer, joins and leaves.
+        /// Rate that a receiver assumes for the lower layers. The assumed rate determines the remaining rate for a layer, and
+        /// when the receiver joins or leaves a layer.
         lower: Lower = Lower::Caps
             => choice["lower", { "caps" => Caps, "rates" => Rates },
                 "rate that counts for a lower layer: its highest rate (caps), or its sending rate (rates)"];
@@ -54,7 +56,7 @@ configuration! {
                 "highest rate of the base layer; each further layer has twice the highest rate of the one below"];
     }
 
-    /// The thesis: 1, 2, 4 .. Mbit/s, seven layers for 100 Mbit/s.
+    /// The values of paper 000: layers of 1, 2, 4 .. Mbit/s. Seven layers are enough for 100 Mbit/s.
     pub fn published;
 
     impl Configure for Config {
@@ -78,9 +80,9 @@ configuration! {
 // which layers are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lower {
-    /// Their highest rates, as in the paper.
+    /// The highest rates of the lower layers, as in the paper.
     Caps,
-    /// The rates at which they are sent.
+    /// The rates at which the lower layers are sent.
     Rates,
 }
 
@@ -89,9 +91,9 @@ pub enum Lower {
 pub enum Joins {
     /// The estimate exceeded the required rate for a whole feedback round.
     Rounds,
-    /// In start-up, four round-trip times are enough. Start-up continues if the losses in the lowest layers were not followed by
-    /// others. A layer makes room for a receiver that joins it. A receiver that leaves a layer after a short visit waits before
-    /// it rejoins, longer each time.
+    /// In start-up, the estimate needs to exceed the required rate for only four round-trip times. Start-up continues after
+    /// losses in the lowest layers, if no further losses follow. A layer slows down for a receiver that joins it. A receiver that
+    /// leaves a layer after a short stay waits before it rejoins, and longer after each further short stay.
     // Paper gap: 4.1 joins by the estimate only. At the beginning competing flows slow the base layer down, and the estimate
     // reflects only this slow rate, not a fast path. Sixty seconds later a receiver at 100 Mbit/s had a quarter of its share.
     Early,
@@ -104,8 +106,8 @@ impl Config {
     /// Returns the parameters for a real network.
     pub fn transport(packet_size: u16) -> Config {
         let control = tfmcc::Config {
-            // A queue overflows until its flows have detected it, one round trip later. Losses that are reported once per round
-            // trip are detected even later, and would otherwise be two events.
+            // A full queue drops packets until its flows have detected the losses, one round trip later. Losses that are reported
+            // once per round trip are detected even later, and would otherwise count as two events.
             event: 1.5,
             recovery: tfmcc::Recovery::Tcp,
             rise: tfmcc::Rise::Double,

@@ -1,8 +1,8 @@
 //! SMCC: layers with fixed highest rates, each controlled as in TFMCC; the baseline of GMCC (paper 000, 4.1).
 //!
-//! The highest rate of layer i is 2^i times that of the base layer, 1 Mbit/s. A receiver calculates TCP's rate over all its
-//! subscribed layers. It joins the next layer when this rate exceeds the sum of their highest rates. Then all its layers except
-//! the highest are sent at their highest rates, and the highest layer carries the remaining rate.
+//! The highest rate of the base layer is 1 Mbit/s; that of layer i is 2^i Mbit/s. A receiver calculates TCP's rate over all its
+//! subscribed layers. When this rate exceeds the sum of the highest rates of the subscribed layers, the receiver joins the next
+//! layer. From then on, the new layer carries the remaining rate, and each layer below it is sent at its highest rate.
 //!
 //! ```text
 //!   a receiver's estimate  X = 2.2 Mbit/s      layer 0   at most 1     sent at 1       X      > 1: is not limited by it
@@ -10,8 +10,8 @@
 //!                                              layer 2   at most 4     not joined      X < 1 + 2
 //! ```
 //!
-//! Each layer is a separate TFMCC session ([`super::tfmcc`]). Its reports state the part of the estimate that the lower layers
-//! leave over. A layer without receivers is off; a receiver that joins it requests it from the source.
+//! Each layer is a separate TFMCC session ([`super::tfmcc`]). The reports of a layer state the part of the estimate that the
+//! lower layers leave. A layer without receivers is off; a receiver that joins such a layer requests the layer from the source.
 
 mod config;
 mod receiver;

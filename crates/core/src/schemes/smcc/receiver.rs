@@ -1,4 +1,5 @@
-//! SMCC's receiver: calculates TCP's rate over all its layers, and gives each layer the remaining rate (paper 000, 4.1).
+//! SMCC's receiver: calculates TCP's rate over all its layers, and reports for each layer the rate that the lower layers leave
+//! (paper 000, 4.1).
 
 use super::config::{Config, Joins, LAYERS, Lower};
 use super::rejoin_delay::RejoinDelays;
@@ -15,8 +16,8 @@ pub struct Receiver(Box<ReceiverState>);
 struct ReceiverState {
     me: ReceiverId,
     config: Config,
-    /// One rate calculator per subscribed layer. All calculators process the packets of all layers in one sequence, so they
-    /// calculate the same rate. Each calculator processes only the headers of its layer.
+    /// One rate calculator per subscribed layer. All calculators process the packets of all layers as one sequence, so they
+    /// calculate the same rate. But each calculator reads only the headers of its own layer.
     calculators: Vec<tfmcc::Receiver>,
     seen: [Option<NewestPacket>; LAYERS],
     /// Number of packets of all layers so far, including lost ones: the packet number in the common sequence.
@@ -24,12 +25,12 @@ struct ReceiverState {
     /// Time for which the estimate has been above the rate needed for another layer.
     above: RoundsAbove,
     wait: Option<Wait>,
-    /// Time since which the estimate leaves too little for the highest layer.
+    /// Start of the period in which the estimate leaves too little rate for the highest layer.
     short_since: Option<Time>,
     visits: RejoinDelays,
     /// Number of times that losses were forgotten because no further losses followed.
     forgotten: u8,
-    /// No layer is joined before this time, because a joined layer did not arrive.
+    /// No layer is joined before this time, because no packets of a joined layer arrived.
     hold_until: Time,
     /// Effects requested by the calculators.
     effects: Effects,
@@ -46,8 +47,8 @@ struct NewestPacket {
     rate: f32,
 }
 
-/// Number of feedback rounds of the highest layer that began with the estimate above the rate for another layer, and the start of
-/// this state.
+/// The period in which the estimate exceeds the rate needed for another layer: its start, and the number of the highest layer's
+/// feedback rounds that began in it.
 #[derive(Debug, Clone, Copy, Default)]
 struct RoundsAbove {
     round: Option<u8>,
@@ -55,27 +56,27 @@ struct RoundsAbove {
     since: Option<Time>,
 }
 
-/// State of the requests for a layer of which no packet arrives.
+/// State of the requests for a layer from which no packet has arrived.
 #[derive(Debug, Clone, Copy)]
 struct Wait {
     asks: u8,
     next_at: Time,
 }
 
-/// Maximum number of requests for a layer that does not arrive; then the layer is left.
+/// Maximum number of requests for a layer without packets. After these requests the layer is left.
 const MAX_ASKS: u8 = 20;
 /// Minimum time between requests for a layer.
 const ASK_EVERY: Span = Span::from_millis(100);
-/// Duration without joins after a layer did not arrive.
+/// Duration without joins after no packets of a joined layer have arrived.
 const HOLD_OFF: Span = Span::from_secs(30);
 /// Duration of silence after which the highest layer counts as switched off, if other layers still arrive.
 const SILENT_AFTER: Span = Span::from_secs(4);
 /// Number of round-trip times after which a receiver without losses joins a layer.
 const JOINS_AFTER: u64 = 4;
-/// Number of round-trip times with too little remaining rate after which a layer is left. One loss event may lower the estimate
-/// for a moment, and leaving would cost more.
+/// Number of round-trip times with too little remaining rate after which a layer is left. Leaving earlier would cost more than it
+/// saves, because one loss event may lower the estimate for a moment.
 const LEAVES_AFTER: u64 = 4;
-/// Losses are forgotten after this number of round-trip times, and at least this duration, without further losses. This happens
+/// Losses are forgotten after this number of round-trip times without further losses, but not before this duration. This happens
 /// at most `MAX_FORGOTTEN` times, and only if the highest layer is at most `FORGETS_UP_TO`.
 const QUIET: (u64, Span) = (8, Span::from_millis(500));
 const MAX_FORGOTTEN: u8 = 2;
@@ -299,8 +300,8 @@ impl ReceiverState {
         cx.effects.push(Effect::Report(Report { from: self.me, layer: Layer(level), content }));
     }
 
-    /// Processes a packet of `layer`: stops the requests if it is the highest layer, or requests the highest layer after a long
-    /// silence.
+    /// Processes a packet of `layer`. If `layer` is the highest layer, stops the requests for it. Otherwise requests the highest
+    /// layer if that layer has been silent for a long time.
     fn watch_highest(&mut self, layer: Layer, cx: &mut Cx<'_>) {
         let level = self.level();
         if layer.0 == level {

@@ -1,25 +1,25 @@
-//! Delay before a receiver rejoins a layer that it has left after a short visit ([`super::Joins::Early`]).
+//! Delay before a receiver rejoins a layer that it has left after a short stay ([`super::Joins::Early`]).
 
 use super::config::LAYERS;
 use crate::time::{Span, Time};
 
-/// A receiver's visits of each layer.
+/// A receiver's stays in each layer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RejoinDelays([Visit; LAYERS]);
 
-/// The latest visits of a layer.
+/// The latest stays in a layer.
 #[derive(Debug, Clone, Copy, Default)]
 struct Visit {
     joined_at: Time,
-    /// Number of consecutive short visits.
+    /// Number of consecutive short stays.
     short: u8,
     /// Earliest time of the next join.
     again_at: Time,
 }
 
-/// A visit shorter than this was a mistake.
+/// If a stay in a layer is shorter than this, the join was a mistake.
 const SHORT: Span = Span::from_secs(8);
-/// Time before a layer is rejoined after a visit. It doubles after each short visit, up to a maximum number of doublings.
+/// Time between leaving a layer and rejoining it. It doubles after each short stay, up to a maximum number of doublings.
 const AWAY: Span = Span::from_secs(1);
 const MAX_DOUBLINGS: u8 = 4;
 

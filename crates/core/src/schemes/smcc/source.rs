@@ -19,7 +19,7 @@ pub struct Source {
 struct Stream {
     control: tfmcc::Source,
     state: State,
-    /// Time of the latest report about the layer, or of its switching on.
+    /// Time of the latest report of the layer; before the first report, the time at which the layer was switched on.
     received_at: Time,
 }
 
@@ -33,7 +33,7 @@ enum State {
     On,
 }
 
-/// Duration without reports after which a layer is switched off. Its limiting receiver reports every round trip.
+/// Duration without reports after which a layer is switched off. A layer's limiting receiver reports once per round trip.
 const OFF_AFTER: Span = Span::from_secs(10);
 
 impl Source {
@@ -44,7 +44,7 @@ impl Source {
             control.sending.bounds = limits(&config, layer).unwrap_or(config.control.sending.bounds);
             if layer > 0 {
                 control.least = config.least_of(layer);
-                // The send histories grow on demand; sixteen full ones would need much memory.
+                // The send histories grow on demand, but sixteen full histories would need much memory.
                 control.sending.history_packets = control.sending.history_packets.min(1 << 16);
             }
             Stream { control: tfmcc::Source::new(control), state: State::New, received_at: Time::ZERO }
@@ -74,9 +74,9 @@ impl Source {
         }
     }
 
-    /// Makes room in `layer` for a receiver that joins and can take this rate of it.
+    /// Limits the rate of `layer` to `rate`, because a receiver that joins the layer can take no more of it.
     fn make_room(&mut self, layer: Layer, rate: Rate, now: Time) {
-        // Every receiver joins the base layer with the session. A new receiver could then stop the base layer for all receivers.
+        // The base layer is excluded, because every new receiver joins the base layer and could stop it for all receivers.
         if self.config.joins == Joins::Early
             && layer > Layer(0)
             && rate.is_usable()
@@ -117,7 +117,7 @@ impl crate::node::Source for Source {
     }
 
     fn departure(&self, layer: Layer) -> Departure {
-        // The control of each layer is a session with one layer.
+        // Each layer is controlled by a source that has only layer 0.
         self.stream(layer).map_or(Departure::At(Time::NEVER), |stream| stream.control.departure(Layer(0)))
     }
 

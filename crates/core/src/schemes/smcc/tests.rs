@@ -58,7 +58,7 @@ impl Sender {
         self.ask_for_at(layer, 0.0);
     }
 
-    /// Delivers a receiver's request for a layer of which it can take `rate` bit/s.
+    /// Delivers a request for a layer, from a receiver that can take `rate` bit/s of it.
     fn ask_for_at(&mut self, layer: u8, rate: f32) {
         let echo = Echo { seq: Seq(0), hold: Span::MAX };
         let content = ReportContent::Averaged {
@@ -78,7 +78,7 @@ impl Sender {
 }
 
 #[test]
-fn a_layer_runs_only_while_it_is_reported() {
+fn enhancement_layer_is_sent_only_while_its_reports_arrive() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.0));
     assert_eq!((sender.on(), sender.source.departure(Layer(1))), (vec![0], Departure::At(Time::NEVER)));
@@ -99,7 +99,7 @@ fn a_layer_runs_only_while_it_is_reported() {
 }
 
 #[test]
-fn no_layer_is_faster_than_its_highest_rate() {
+fn no_layer_is_sent_above_its_highest_rate() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(0.5));
     sender.ask_for(2);
@@ -128,7 +128,7 @@ fn join_slows_a_layer_to_no_less_than_a_fifth_of_its_maximum() {
 }
 
 #[test]
-fn a_request_for_the_base_layer_does_not_slow_it() {
+fn base_layer_rate_is_unchanged_by_a_request_for_it() {
     let mut sender = Sender::new(Config::transport(1000));
     sender.run_until(at(0.5));
     sender.run_with_reports(60.0, &[0], mbps(50.0));
@@ -138,7 +138,7 @@ fn a_request_for_the_base_layer_does_not_slow_it() {
 }
 
 #[test]
-fn session_limits_cut_top_layers_and_raise_the_base() {
+fn session_limits_reduce_top_layers_and_raise_the_base_layer() {
     for (min, max, rates) in
         [(0.01, 2.5, [1.0, 1.5, 0.0]), (0.01, 0.5, [0.5, 0.0, 0.0]), (2.0, 6.0, [2.0, 2.0, 2.0])]
     {
@@ -187,7 +187,7 @@ impl Fed {
         }
     }
 
-    /// Delivers packets of the layers at these rates in Mbit/s; each is lost with this probability.
+    /// Delivers packets of the layers at these rates in Mbit/s. Each packet is lost with probability `loss`.
     fn feed(&mut self, seconds: f64, rates: &[f64], loss: f64) {
         let end = self.now + Span::from_secs_f64(seconds);
         let mut lost = [0; 8];
@@ -257,7 +257,7 @@ impl Fed {
 }
 
 #[test]
-fn a_receiver_joins_after_a_round_of_estimates_above_the_cap() {
+fn receiver_joins_a_layer_after_a_round_above_its_highest_rate() {
     // Without loss the estimate is twice the received rate.
     for (rate, joins) in [(0.45, 0), (0.6, 1)] {
         let mut fed = Fed::new();
@@ -285,7 +285,7 @@ fn reports_state_the_estimate_minus_the_lower_layers() {
 }
 
 #[test]
-fn a_receiver_leaves_if_its_estimate_is_below_the_lower_cap() {
+fn receiver_leaves_layers_if_lower_layers_use_its_estimate() {
     let mut fed = Fed::new();
     fed.feed(1.0, &[1.0], 0.0);
     fed.feed(1.0, &[1.0, 1.9], 0.0);

@@ -1,8 +1,8 @@
 //! Round-trip times at a receiver (RFC 4654, 5.2 and 6.2), from returned stamps and from one-way delays.
 //!
-//! The clocks of source and receiver differ by any amount. A measurement uses only the receiver's clock. Between measurements the
-//! estimate follows the forward delay. The reverse delay, which includes the difference of the clocks, is stored from the latest
-//! measurement.
+//! The clocks of source and receiver may differ by any amount. A measurement uses only the receiver's clock. Between measurements
+//! the estimate follows the forward delay. The reverse delay of the latest measurement is stored; it includes the difference
+//! between the clocks.
 //!
 //! ```text
 //!   source    ------ ts_i ------------- ts_j ---     D  = ts_i - tr'          (reverse delay + clock difference)
@@ -17,12 +17,13 @@ use crate::time::{Span, Time};
 pub(super) struct Clock {
     /// Smoothed round-trip time, "R"; valid after a measurement.
     rtt: Span,
-    /// Reverse delay plus the source's clock minus the receiver's, in nanoseconds; `None` before a measurement.
+    /// Reverse delay plus the difference of the clocks (source's clock minus receiver's clock), in nanoseconds; `None` before a
+    /// measurement.
     reverse: Option<i64>,
     shortest: Span,
 }
 
-/// Whether the measuring receiver is the limiting one, whose estimate is smoothed more.
+/// Whether the measuring receiver is the limiting one. The limiting receiver smooths its estimate more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// The limiting receiver.
@@ -31,10 +32,10 @@ pub(super) enum Role {
     Other,
 }
 
-/// Weight of the old estimate at a measurement, by role.
+/// Weight of the old estimate when the limiting receiver measures. `KEPT_OTHER` is the weight at other receivers.
 const KEPT_LIMITING: f64 = 0.9;
 const KEPT_OTHER: f64 = 0.5;
-/// Weight of a one-way delay in the estimate; it is small because every packet has one.
+/// Weight of a one-way delay in the estimate. It is small because every packet provides a one-way delay.
 const ONE_WAY_GAIN: f64 = 0.005;
 /// Maximum plausible round-trip time; longer samples are errors.
 const MAX: Span = Span::from_secs(10);
@@ -79,8 +80,8 @@ impl Clock {
         true
     }
 
-    /// Returns the round-trip time by the one-way delay of a packet that was sent at `sent_at`; `None` before a measurement and
-    /// for impossible values.
+    /// Returns the round-trip time that follows from the one-way delay of a packet that was sent at `sent_at`. Returns `None`
+    /// before a measurement, or if the result is impossible.
     pub(super) fn by_one_way(&self, sent_at: Time, now: Time) -> Option<Span> {
         let nanos = self.reverse?.wrapping_sub(difference(sent_at, now));
         let span = Span::from_nanos(u64::try_from(nanos).unwrap_or(0)).max(self.shortest);
@@ -111,14 +112,14 @@ mod tests {
         Time::from_secs_f64(secs)
     }
 
-    /// T-TF-9: the source's clock is an hour ahead of, or behind, the receiver's.
+    /// The source's clock is an hour ahead of, or behind, the receiver's.
     #[test]
     fn round_trip_time_is_correct_with_clocks_an_hour_apart() {
         for hour in [3600.0, -3600.0, 0.0] {
             let source = |secs: f64| at(10_000.0 + hour + secs);
             let receiver = |secs: f64| at(10_000.0 + secs);
             let mut clock = Clock::new(SHORTEST);
-            // The report takes 30 ms and the packet 20 ms; a later packet takes 45 ms.
+            // The report takes 30 ms and the packet that returns its stamp takes 20 ms; a later packet takes 45 ms.
             let stamp = Clock::stamp(receiver(0.0));
             assert!(clock.measure(stamp, source(0.030), Role::Other, receiver(0.050)));
             assert_eq!(clock.rtt(Span::MAX), Span::from_millis(50));
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn maximum_round_trip_time_is_used_without_a_measurement() {
+    fn receiver_without_a_measurement_uses_the_maximum_rtt() {
         let clock = Clock::new(SHORTEST);
         assert_eq!(clock.rtt(Span::from_millis(500)), Span::from_millis(500));
         assert_eq!(clock.by_one_way(at(0.0), at(1.0)), None);

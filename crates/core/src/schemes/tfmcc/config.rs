@@ -9,22 +9,23 @@ use crate::spec::NumberRange;
 use crate::time::{Rate, Span};
 
 configuration! {
-    /// Parameters of TFMCC. [`Config::published`] is RFC 4654, [`Config::transport`] is for real networks.
+    /// Parameters of TFMCC. [`Config::published`] has the values of RFC 4654, [`Config::transport`] is for real networks.
     ///
-    /// The common option `rtt` is the initial largest round-trip time, "R_max". `start=doubling` is the RFC's slow start: up to
-    /// twice the rate that the slowest receiver gets, until a receiver loses a packet. `start=linear` uses the increase after
-    /// slow start from the beginning: one packet per largest round-trip time in each such time.
+    /// The common option `rtt` is the initial largest round-trip time, "R_max". `start=doubling` selects the RFC's slow start:
+    /// until a receiver loses a packet, the rate rises to at most twice the rate that the slowest receiver gets. `start=linear`
+    /// skips slow start: from the beginning, the rate rises by one packet per largest round-trip time in each largest round-trip
+    /// time.
     pub struct Config {
         /// Parameters of sending that all schemes share.
         sending: Sending = published_sending();
         /// Distribution of report delays.
         timer: TimerLaw = TimerLaw::Rfc
             => choice["timer", { "rfc" => Rfc, "2001" => Of2001 }, "distribution of report delays"];
-        /// Reports are suppressed unless their rate is below the lowest of the round by this fraction, "g".
+        /// A report is suppressed unless its rate is below the lowest rate of the round by at least this fraction, "g".
         near: f64 = 0.1
             => number["g", NumberRange::of(0.0, 0.5),
                 "fraction above the lowest rate of a round within which other reports are suppressed"];
-        /// Factor on the largest round-trip time after a round without a larger one.
+        /// Factor that reduces the largest round-trip time after a round without a larger sample.
         rtt_max_kept: f64 = 0.9
             => number["rtt-max-kept", NumberRange::of(0.1, 1.0),
                 "factor on the largest round-trip time after a round without a larger one"];
@@ -32,7 +33,7 @@ configuration! {
         one_way: OneWay = OneWay::Followed
             => choice["one-way", { "followed" => Followed, "ignored" => Ignored },
                 "treatment of one-way delays between measurements of the round-trip time"];
-        /// Whether long open loss intervals discount older ones.
+        /// Whether a long open loss interval reduces the weight of older intervals.
         discounting: Discounting = Discounting::On
             => choice["discounting", { "on" => On, "off" => Off },
                 "whether a long open loss interval discounts older ones"];
@@ -40,21 +41,21 @@ configuration! {
         first: FirstInterval = FirstInterval::Rfc4654
             => choice["first", { "4654" => Rfc4654, "5348" => Rfc5348 },
                 "RFC whose rule gives the loss interval before the first loss"];
-        /// Number of round-trip times after the first loss within which losses belong to one event; 1 in RFC 4654, 5.
+        /// Duration of a loss event, in round-trip times from its first loss; 1 in RFC 4654, 5.
         event: f64 = 1.0;
         /// Increase of a calculated rate after a loss event.
         recovery: Recovery = Recovery::Equation;
         /// Rise of the rate towards the rate that the limiting receiver reports.
         rise: Rise = Rise::Packet;
-        /// Duration without a rise of the rate after the limiting receiver has left; at least the longest report delay.
+        /// Duration for which the rate does not rise after the limiting receiver has left; at least the longest report delay.
         hold: Span = Span::ZERO;
-        /// Minimum rate that calculated rates can cause; silence can reduce the rate further.
+        /// Lower bound to which reports can reduce the rate. Silence can reduce the rate further.
         least: Rate = Rate::ZERO;
         /// Number of round-trip times over which receivers measure their received rate, "k".
         received_over: f64 = 3.0
             => number["k", NumberRange::of(1.0, 10.0),
                 "number of round-trip times over which the received rate is measured"];
-        /// Minimum silence of the limiting receiver before the source responds, for any round-trip time.
+        /// Minimum duration of the limiting receiver's silence before the source responds, even if the round-trip time is short.
         patience: Span = Span::ZERO
             => seconds["patience", NumberRange::of(0.0, 60.0),
                 "minimum silence of the limiting receiver before the source responds"];
@@ -75,7 +76,8 @@ configuration! {
 pub enum TimerLaw {
     /// Exponential distribution up to six largest round-trip times.
     Rfc,
-    /// The simulations of the paper of 2001: up to four largest round-trip times. A third of the delay depends on the rate.
+    /// Distribution in the simulations of the paper of 2001: up to four largest round-trip times. A third of the delay depends on
+    /// the rate.
     Of2001,
 }
 
@@ -88,7 +90,7 @@ pub enum OneWay {
     Ignored,
 }
 
-/// Whether long open loss intervals discount older ones (RFC 4654, 5.5).
+/// Whether a long open loss interval reduces the weight of older intervals (RFC 4654, 5.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discounting {
     /// A long open interval reduces the weight of older intervals.
@@ -100,8 +102,9 @@ pub enum Discounting {
 /// Rule for the loss interval before the first loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstInterval {
-    /// Only the square root (RFC 4654, 5.6). At a few packets per round-trip time the equation converts this interval into much
-    /// less than the received rate: at one packet, a thirtieth.
+    /// Only the square-root term of the equation (RFC 4654, 5.6). At a few packets per round-trip time, the whole equation would
+    /// convert this interval back into a much lower rate. At one packet per round-trip time, the result is a thirtieth of the
+    /// received rate.
     Rfc4654,
     /// The whole equation (RFC 5348, 6.3.1), which yields the received rate.
     Rfc5348,
@@ -110,28 +113,29 @@ pub enum FirstInterval {
 /// Increase of a calculated rate after a loss event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// The equation's result for the open loss interval. In each round trip the rate rises by at most a seventh of a packet per
-    /// round-trip time, or a quarter while older intervals are discounted.
+    /// The equation's result for the open loss interval. In each round trip, the rate in packets per round-trip time rises by at
+    /// most a seventh of a packet. It rises by at most a quarter of a packet while older intervals are discounted.
     Equation,
-    /// At least TCP's increase. From half of the received rate, the rate rises by one packet per round-trip time in each round
-    /// trip (RFC 5681, 3.1).
+    /// At least TCP's increase. Starting at half of the received rate, the rate rises by one packet per round-trip time in each
+    /// round trip (RFC 5681, 3.1).
     Tcp,
 }
 
 /// Rise of the source's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rise {
-    /// The rate rises by one packet per largest round-trip time in each such period (RFC 4654, 2.2).
+    /// In each largest round-trip time, the rate rises by one packet per largest round-trip time (RFC 4654, 2.2).
     Packet,
     /// The rate at most doubles in a largest round-trip time, as in a single TFRC flow (RFC 5348, 4.3).
     Double,
 }
 
 impl Config {
-    /// Returns the parameters for a real network. The initial largest round-trip time is 20 ms. A longer one counts at once; on
-    /// shorter paths the value is halved per round. The first loss interval is that of RFC 5348. Slow start doubles the rate
-    /// received in the latest round trip only. Over three round trips the rate would grow by a third in each, and a competing TCP
-    /// flow would take the path first. The source does not respond to a host that is silent for less than 200 ms.
+    /// Returns the parameters for a real network. The largest round-trip time is 20 ms initially. A larger sample replaces it at
+    /// once; after a round without a larger sample it is halved. The first loss interval is that of RFC 5348. Slow start doubles
+    /// the rate received in the latest round trip. If slow start used the latest three round trips, the rate would rise by only a
+    /// third per round trip. A competing TCP flow would then fill the path first. The source does not respond to a host that is
+    /// silent for less than 200 ms.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending { initial_rtt: Span::from_millis(20), ..Sending::transport(packet_size) },

@@ -9,7 +9,7 @@ pub(super) struct Echoes {
     waiting: Vec<Echo>,
 }
 
-/// A receiver's stamp and the data for its order.
+/// A receiver's stamp, and the data by which stamps are ordered.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Echo {
     pub(super) to: ReceiverId,
@@ -58,7 +58,7 @@ impl Echoes {
         if self.waiting.len() == MAX {
             self.waiting.remove(MAX - 1);
         }
-        // The list is sorted by urgency, the least urgent last; equal stamps stay in the order of arrival.
+        // The list is sorted by urgency, with the least urgent stamp last. Stamps of equal urgency stay in the order of arrival.
         let place = self.waiting.partition_point(|other| !comes_before(&echo, other));
         self.waiting.insert(place, echo);
     }
@@ -98,7 +98,6 @@ mod tests {
         std::iter::from_fn(|| echoes.take()).map(|echo| echo.to.get()).collect()
     }
 
-    /// T-TF-8.
     #[test]
     fn stamps_are_echoed_by_class_then_round_age_then_rate() {
         let mut echoes = Echoes::new();

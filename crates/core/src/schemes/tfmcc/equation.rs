@@ -13,17 +13,18 @@ pub(super) fn rate(packet_size: f64, rtt: Span, loss: f64) -> Rate {
     if secs > 0.0 { Rate::from_bps(8.0 * packet_size / secs) } else { Rate::UNLIMITED }
 }
 
-/// Returns the loss interval before the first loss event. It corresponds to the received rate by the square root only (RFC 4654,
-/// 5.6), and is at least one packet.
+/// Returns the loss interval before the first loss event, at least one packet. The interval is calculated from the received rate
+/// with the square-root term only (RFC 4654, 5.6).
 pub(super) fn first_interval(packet_size: f64, received: Rate, rtt: Span) -> f64 {
     let packets = received.bps() * rtt.as_secs_f64() / (8.0 * packet_size);
     (packets * packets / 1.5).max(1.0)
 }
 
-/// Returns the first loss interval by the whole equation (RFC 5348, 6.3.1): the interval that yields the received rate.
+/// Returns the first loss interval by the whole equation (RFC 5348, 6.3.1). With this interval the equation yields the received
+/// rate.
 pub(super) fn first_interval_exactly(packet_size: f64, received: Rate, rtt: Span) -> f64 {
     let (mut low, mut high) = (1e-8f64, 1.0f64);
-    // Each step halves the logarithm of the search interval.
+    // Each step halves the search interval on a logarithmic scale.
     for _ in 0..32 {
         let middle = (low * high).sqrt();
         if rate(packet_size, rtt, middle).bps() > received.bps() { low = middle } else { high = middle }
@@ -35,9 +36,8 @@ pub(super) fn first_interval_exactly(packet_size: f64, received: Rate, rtt: Span
 mod tests {
     use super::*;
 
-    /// T-TF-1.
     #[test]
-    fn rates_match_the_equation() {
+    fn rate_at_a_loss_event_rate_matches_the_equation() {
         for (secs, loss, bps) in [
             (0.1, 0.01, 898_658.0),
             (0.1, 0.001, 3_070_749.0),
@@ -51,7 +51,6 @@ mod tests {
         assert_eq!(rate(1000.0, Span::from_secs(1), 0.0), Rate::UNLIMITED);
     }
 
-    /// T-TF-1.
     #[test]
     fn one_mbit_at_100_ms_gives_a_first_interval_of_104_packets() {
         let interval = first_interval(1000.0, Rate::from_mbps(1.0), Span::from_millis(100));

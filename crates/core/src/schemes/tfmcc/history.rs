@@ -11,9 +11,9 @@ use crate::time::{Span, Time};
 /// Weights of intervals, newest first.
 const WEIGHTS: [f64; CLOSED] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 const CLOSED: usize = 8;
-/// One more than the closed intervals: the newest event starts the open interval.
+/// One more than the number of closed intervals, because the newest event starts the open interval.
 const EVENTS: usize = CLOSED + 1;
-/// Minimum discount factor (RFC 4654, 5.5; a quarter in RFC 5348).
+/// Minimum discount factor: 0.5 as in RFC 4654, 5.5 (RFC 5348 has 0.25).
 const MIN_DISCOUNT: f64 = 0.5;
 /// Maximum number of stored stretches of missing packets. The position of losses in further stretches is approximate.
 const STRETCHES: usize = 8;
@@ -37,9 +37,9 @@ struct Event {
     /// First packet of the event; `at` is its estimated arrival time.
     first: u64,
     at: Time,
-    /// Bit k: packet `first + k` is lost.
+    /// Bit k is set if packet `first + k` is lost.
     lost: u64,
-    /// Number of lost packets beyond the bits, and of marked packets.
+    /// Number of marked packets, plus the number of lost packets without a bit in `lost`.
     others: u32,
     /// Remaining weight of the interval that starts with this event.
     discount: f32,
@@ -52,7 +52,8 @@ struct First {
     discount: f64,
 }
 
-/// The missing packets `from..to`. `before` and `behind` are the arrival times of the packets around them.
+/// The missing packets `from..to`. `before` is the arrival time of the packet before them, `behind` that of the packet after
+/// them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stretch {
     from: u64,
@@ -80,7 +81,8 @@ impl History {
         self.first = Some(First { length: packets, discount: 1.0 });
     }
 
-    /// Corrects the interval before the first event. `factor`: the measured round-trip time divided by the assumed one.
+    /// Corrects the interval before the first event. `factor` is the measured round-trip time divided by the assumed round-trip
+    /// time.
     pub(super) fn rescale_first(&mut self, factor: f64) {
         if let Some(first) = &mut self.first {
             first.length = (first.length * factor * factor).max(1.0);
@@ -98,7 +100,7 @@ impl History {
         self.stretches += 1;
     }
 
-    /// Declares the `packets` oldest missing packets lost, as the arrival of packet `by` shows. Returns whether a loss event has
+    /// Declares the `packets` oldest missing packets lost, because packet `by` has arrived. Returns whether a loss event has
     /// begun.
     pub(super) fn lose(
         &mut self,
@@ -124,7 +126,7 @@ impl History {
             }
         }
         if left > 0 {
-            // The positions of these losses are unknown. They count as the packet before `by`.
+            // The positions of these losses are unknown. They count as a loss of the packet before `by`.
             begun |= self.lose_one(by.0.saturating_sub(1), now, rtt, discounting);
         }
         begun
@@ -144,7 +146,7 @@ impl History {
         true
     }
 
-    /// Records a mark on packet `seq`, which is congestion and never revoked. Returns whether a loss event has begun.
+    /// Records a mark on packet `seq`. A mark indicates congestion and is never revoked. Returns whether a loss event has begun.
     pub(super) fn mark(&mut self, seq: Seq, now: Time, rtt: Span, discounting: Discounting) -> bool {
         if self.events[..self.count].first().is_some_and(|newest| now <= newest.at + rtt) {
             return false;
@@ -209,7 +211,7 @@ impl History {
         }
     }
 
-    /// Removes an event whose packets have all arrived, which merges the intervals around it.
+    /// Removes an event whose packets have all arrived. This merges the intervals around the event.
     fn remove(&mut self, index: usize) {
         self.events.copy_within(index + 1..self.count, index);
         self.count -= 1;
@@ -218,8 +220,8 @@ impl History {
         }
     }
 
-    /// Moves the start of a loss event to its second lost packet, because the first one has arrived late. The event may then
-    /// absorb the following event.
+    /// Moves the start of a loss event to its second lost packet, because the first lost packet has arrived late. The event may
+    /// then absorb the following event.
     fn begin_later(&mut self, index: usize, rtt: Span) {
         let later = index.checked_sub(1).map(|newer| self.events[newer]);
         let event = &mut self.events[index];
@@ -249,7 +251,8 @@ impl History {
         1.0 / mean.max(1.0)
     }
 
-    /// Returns the factor by which the open interval, which ends before packet `end`, discounts the closed intervals.
+    /// Returns the factor by which the open interval reduces the weights of the closed intervals. The open interval ends before
+    /// packet `end`.
     fn open_discount(&self, end: u64, discounting: Discounting) -> f64 {
         let (closed, weight) = self.closed(0, 1.0, CLOSED);
         if discounting == Discounting::Off || weight <= 0.0 {
@@ -261,7 +264,7 @@ impl History {
     }
 
     /// Returns the weighted sum of the newest closed intervals, and the sum of the weights. `shift` is 1 if the open interval has
-    /// the first weight; then the oldest interval has no weight.
+    /// the first weight. In this case the oldest interval has no weight.
     fn closed(&self, shift: usize, discount: f64, most: usize) -> (f64, f64) {
         let (mut sum, mut weights) = (0.0, 0.0);
         let all = self.count.saturating_sub(1) + usize::from(self.first.is_some());
@@ -297,7 +300,7 @@ mod tests {
         history.lose(1, Seq(seq + 1), at(seq + 1), RTT, ON)
     }
 
-    /// Creates a history of single losses at this distance.
+    /// Creates a history of `events` single losses, at intervals of `interval` packets.
     fn regular(interval: u64, events: u64) -> History {
         let mut history = History::default();
         for event in 1..=events {
@@ -309,9 +312,8 @@ mod tests {
         history
     }
 
-    /// T-TF-2.
     #[test]
-    fn loss_rate_of_equal_intervals_is_their_inverse() {
+    fn loss_event_rate_is_the_inverse_of_equal_loss_intervals() {
         for events in [1, 2, 5, 9, 30] {
             let history = regular(200, events);
             for open in [1, 50, 199] {
@@ -321,7 +323,7 @@ mod tests {
         }
     }
 
-    /// T-TF-2: a long open interval counts only if it lowers the loss rate.
+    /// A long open interval counts only if it lowers the loss rate.
     #[test]
     fn only_a_long_open_interval_lowers_the_loss_rate() {
         let history = regular(200, 12);
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn discounts_of_old_intervals_persist_after_the_open_one_closes() {
+    fn old_intervals_stay_discounted_after_open_interval_closes() {
         let mut history = regular(200, 12);
         lose(&mut history, 2400 + 1600);
         let weights = 1.0 + 0.5 * (3.0 + 0.8 + 0.6 + 0.4 + 0.2);
@@ -346,7 +348,6 @@ mod tests {
         assert!((history.rate(Seq(4001), ON) * mean - 1.0).abs() < 1e-6);
     }
 
-    /// T-TF-3.
     #[test]
     fn losses_within_a_round_trip_are_one_event() {
         let mut history = History::default();
@@ -358,9 +359,10 @@ mod tests {
     }
 
     #[test]
-    fn losses_in_a_long_gap_have_interpolated_times() {
+    fn loss_events_in_a_long_gap_start_at_interpolated_times() {
         let mut history = History::default();
-        // 400 packets are missing between 1.0 s and 1.4 s: a new event starts after slightly more than 100 ms each time.
+        // 400 packets are missing between 1.0 s and 1.4 s. In this gap a new event starts whenever slightly more than 100 ms have
+        // passed since the start of the previous event.
         history.miss(Seq(1000), Seq(1400), at(999), at(1400));
         assert!(history.lose(400, Seq(1400), at(1400), RTT, ON));
         assert_eq!(history.count, 4);
@@ -391,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_event_moves_to_its_second_loss_if_the_first_arrives() {
+    fn loss_event_starts_at_second_loss_if_first_packet_is_late() {
         let mut history = regular(200, 2);
         assert!(!lose(&mut history, 430));
         assert!(lose(&mut history, 540), "140 ms after the first");
@@ -439,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_interval_is_forgotten_after_eight_others() {
+    fn first_interval_is_forgotten_after_eight_later_intervals() {
         let mut history = regular(150, 1);
         history.set_first(1e6);
         for event in 2..=9 {

@@ -1,8 +1,9 @@
 //! TFMCC: TCP-friendly multicast congestion control (RFC 4654; paper 000, 1.6.2.3).
 //!
 //! Receivers measure their loss event rate and their round-trip time, and calculate the rate of a TCP flow on the same path. The
-//! source sends at the rate that the *current limiting receiver* reports. Other receivers report rarely. Each waits for a random
-//! time, which is biased towards low rates by values that the source repeats in its packets.
+//! source sends at the rate that the *current limiting receiver* reports. Other receivers report rarely: each of these receivers
+//! first waits for a random time, which is shorter for a low calculated rate. The headers of packets state the values that a
+//! receiver needs to compute this time.
 //!
 //! ```text
 //!   source                          limiting receiver         others

@@ -22,7 +22,7 @@ pub struct Receiver {
     began: Began,
     /// Mean size of a packet, in bytes.
     size: f32,
-    /// The time of the latest loss event, and half of the rate received then.
+    /// The time of the latest loss event, and half of the received rate at that time.
     cut: Option<(Time, Rate)>,
     /// Loss history; `None` before the first missing packet.
     history: Option<Box<History>>,
@@ -73,11 +73,11 @@ struct Planned {
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 /// Assumed largest round-trip time before a header states it.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(500);
-/// Number of largest round-trip times of pause after which a receiver forgets its losses (RFC 4654, 6.1).
+/// Duration of a pause, in largest round-trip times, after which a receiver forgets its losses (RFC 4654, 6.1).
 const FORGOTTEN_AFTER: u64 = 10;
 /// Gain of the mean packet size.
 const SIZE_GAIN: f32 = 1.0 / 16.0;
-/// Four packets that arrive within less than this time are a burst.
+/// Four packets that arrive within less than this time count as a burst.
 const MIN_SPAN: Span = Span::from_micros(20);
 /// Minimum time for measuring a received rate.
 const MIN_WINDOW: Span = Span::from_millis(2);
@@ -86,7 +86,7 @@ const MIN_WINDOW: Span = Span::from_millis(2);
 #[derive(Debug, Clone, Copy)]
 struct Began {
     first: Seq,
-    /// Number of packets that have arrived in order since then.
+    /// Number of packets that have arrived in order since the beginning.
     came: u32,
 }
 
@@ -136,7 +136,7 @@ impl Receiver {
         history.rate(newest.seq, self.settings.discounting)
     }
 
-    /// Returns the round-trip time; before a measurement, the largest one of the group.
+    /// Returns the round-trip time; before a measurement, the largest round-trip time of the group.
     pub fn rtt(&self) -> Span {
         self.clock.rtt(self.rtt_max())
     }
@@ -170,12 +170,12 @@ impl Receiver {
         self.history.as_ref().is_some_and(|history| history.has_loss())
     }
 
-    /// Returns the received rate over this number of round-trip times before `latest`, the arrival of a packet ("X_recv"). A
+    /// Returns the received rate ("X_recv") over this number of round-trip times before `latest`, the arrival time of a packet. A
     /// later pause of the source does not count, because it shows nothing about the path.
     fn received(&self, round_trips: f64, latest: Time) -> Rate {
         let four = self.arrivals.latest_four(latest).filter(|four| *four >= MIN_SPAN);
         let Some(four) = four else {
-            // Too few packets to measure: use the rate that the source states, if any.
+            // If too few packets have arrived to measure the rate, the rate stated by the source is used, if there is one.
             let stated = self.newest.map_or(0.0, |newest| f64::from(newest.rate));
             return if stated > 0.0 { Rate::from_bps(stated) } else { Rate::UNLIMITED };
         };
@@ -210,7 +210,7 @@ impl Receiver {
         }
     }
 
-    /// Returns the duration within which losses are one event.
+    /// Returns the duration within which losses count as one event.
     fn event(&self) -> Span {
         self.rtt().scaled(f64::from(self.settings.event))
     }
@@ -277,7 +277,7 @@ impl Receiver {
         }
     }
 
-    /// Reschedules or drops the planned report of this receiver after a header.
+    /// Reschedules or drops the planned report of this receiver, according to a new header.
     fn reconsider(&mut self, other_limit: bool, old_rtt_max: Span, now: Time) {
         let Some(newest) = self.newest else { return };
         if newest.rtt_max != old_rtt_max
@@ -314,7 +314,7 @@ impl Receiver {
         self.report = Some(Planned { at: now + self.rtt(), rate: 0.0 });
     }
 
-    /// Processes packets missing or declared lost before `data`, or a mark on it.
+    /// Processes packets that are found to be missing or lost when `data` arrives, or a mark on `data`.
     #[inline(never)]
     fn on_gap(&mut self, data: &Data, arrival: Arrival, before: NewestHeader, cx: &mut Cx<'_>) {
         let (rtt, rtt_max) = (self.rtt(), self.rtt_max());
@@ -379,7 +379,8 @@ impl Receiver {
         cx.effects.push(Effect::Report(Report { from: self.me, layer: newest.layer, content }));
     }
 
-    /// Returns whether a report is needed: the rate is below all reported rates, or the round-trip time is above the largest one.
+    /// Returns whether a report is needed: the calculated rate is below the suppression rate, or the round-trip time is above the
+    /// largest round-trip time of the group.
     fn has_reason(&self, newest: &NewestHeader, now: Time) -> bool {
         self.calculated(now).bps() < f64::from(newest.suppress_above) || self.rtt() > newest.rtt_max
     }
@@ -445,7 +446,7 @@ impl crate::node::Receiver for Receiver {
         }
         let Some(newest) = self.newest else { return };
         match self.role {
-            // Without packets there is nothing new to report (RFC 5348, 6.2). The next packet triggers a report.
+            // Without further packets there is nothing new to report (RFC 5348, 6.2). The next packet triggers a report.
             Role::Limiting if self.reported == Some(newest.seq) => {}
             Role::Limiting => self.send_as_limiting(cx),
             Role::Other if self.has_reason(&newest, cx.now) => self.send(Knows::default(), cx),

@@ -24,22 +24,22 @@ pub struct Policy {
     limiting: Option<Limiting>,
     /// The rate does not rise before this time, because a slower receiver has just left.
     hold_until: Time,
-    /// Time of the latest rise or reset of the rate; the next rise is in proportion to the time since then.
+    /// Time of the latest rise or reset of the rate. The next rise is proportional to the time since then.
     raised_at: Time,
     growth: Growth,
     rtt_max: Span,
     round: FeedbackRound,
     echoes: Echoes,
     received_at: Time,
-    /// Whether the rate was lowered for lack of reports, and no report has arrived since.
+    /// Whether the rate was lowered because no reports arrived, and no report has arrived since then.
     is_silent: bool,
-    /// Whether that silence has ended since the latest tick.
+    /// Whether a silence has ended since the latest tick.
     is_received_again: bool,
     cuts: u64,
     tally: Tally,
 }
 
-/// Mode of the rate.
+/// The rule that determines the rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Phase {
     /// No receiver has lost a packet. The rate moves to twice the rate of the slowest receiver within a round trip.
@@ -53,7 +53,7 @@ enum Phase {
     Steady,
 }
 
-/// A rate that changes linearly within a largest round-trip time.
+/// A rate that changes linearly over one largest round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Ramp {
     from: Rate,
@@ -67,15 +67,15 @@ struct Limiting {
     id: ReceiverId,
     since: Time,
     received_at: Time,
-    /// Its latest adjusted rate.
+    /// The receiver's latest adjusted rate.
     rate: Rate,
-    /// Its latest round-trip time, measured by the source.
+    /// The receiver's latest round-trip time, measured by the source.
     rtt: Span,
-    /// Its latest stamp.
+    /// The receiver's latest stamp.
     echo: Echo,
-    /// Latest time at which its stamp was returned.
+    /// Latest time at which this receiver's stamp was returned.
     echoed_at: Time,
-    /// Latest time at which the rate was halved because of its silence.
+    /// Latest time at which the rate was halved because this receiver was silent.
     halved_at: Time,
     leaves: bool,
 }
@@ -87,11 +87,11 @@ struct FeedbackRound {
     since: Time,
     /// Reports with a rate above this value are suppressed, "X_supp".
     suppress_above: f32,
-    /// Whether another receiver than the limiting one has reported.
+    /// Whether a receiver that is not the limiting one has reported.
     answered: bool,
     /// The largest round-trip time of the round, "R_peak".
     peak: Span,
-    /// Whether a round-trip time exceeded the largest one before.
+    /// Whether a round-trip time measured in this round exceeded the largest round-trip time, "R_max".
     grew: bool,
 }
 
@@ -120,21 +120,23 @@ struct Calculated {
     echo: Echo,
 }
 
-/// Number of largest round-trip times of silence of the limiting receiver after which the rate is halved.
+/// Duration of the limiting receiver's silence, in largest round-trip times, after which the rate is halved.
 const MISSED_AFTER: u64 = 4;
-/// Number of largest round-trip times of silence after which the limiting receiver is given up. A new limiting receiver's silence
-/// halves the rate only after this time.
+/// Duration of silence, in largest round-trip times, after which the limiting receiver is given up. The silence of a new limiting
+/// receiver halves the rate only after this duration.
 const GIVEN_UP_AFTER: u64 = 10;
 /// Maximum plausible round-trip time; longer samples are errors.
 const MAX_RTT: Span = Span::from_secs(10);
 
 impl Policy {
-    /// Returns one packet per largest round-trip time: the permitted rise of the rate in that time.
+    /// Returns a rate of one packet per largest round-trip time. The rate may rise by this amount in each largest round-trip
+    /// time.
     fn step(&self) -> Rate {
         Rate::of(u64::from(self.config.sending.packet_size), self.rtt_max)
     }
 
-    /// Returns this number of largest round-trip times, or a minimum that tolerates delayed hosts.
+    /// Returns the duration of `rtts` largest round-trip times, or the minimum duration that tolerates delayed hosts if that is
+    /// longer.
     fn rounds(&self, rtts: u64) -> Span {
         (self.rtt_max * rtts).max(self.config.patience * rtts / MISSED_AFTER)
     }
@@ -155,7 +157,7 @@ impl Policy {
     }
 
     /// Sets the initial rate if probes have measured the round-trip time. Slow start then begins with an initial window (RFC
-    /// 6928) instead of one packet, as the start-up of the other schemes does.
+    /// 6928) instead of one packet, as in the other schemes.
     fn begin_at_known_distance(&mut self, now: Time) {
         if let Start::Doubling(doubling) = self.config.sending.start
             && self.controller.rtt_is_known()
@@ -222,7 +224,7 @@ impl Policy {
         if !bps.is_usable() {
             return None;
         }
-        // A receiver without a measured round-trip time has calculated with the largest one.
+        // A receiver without a measured round-trip time has calculated with the largest round-trip time of the group.
         let guessed = knows.has(Knows::LOSS) && !knows.has(Knows::RTT);
         let adjusted =
             if guessed { bps * (self.rtt_max.as_secs_f64() / rtt.as_secs_f64()).max(1.0) } else { bps };
@@ -251,8 +253,8 @@ impl Policy {
         self.rtt_max = largest.clamp(self.config.sending.min_rtt, MAX_RTT);
     }
 
-    /// Records an answer of a receiver that is not the limiting one. Its rate suppresses reports of rates that are not clearly
-    /// lower.
+    /// Records an answer of a receiver that is not the limiting one. The rate in this answer suppresses reports of rates that are
+    /// not clearly lower.
     fn note_answer(&mut self, report: &Calculated) {
         self.round.answered = true;
         let rate = report.rate.bps() as f32;
@@ -272,7 +274,8 @@ impl Policy {
             }
             _ if leaves => {}
             Some(limiting) if !limiting.leaves => {
-                // Before the first loss the sending rate is below all reported rates, so the reported rates are compared.
+                // Before the first loss the sending rate is below all reported rates, so a reported rate is compared with the
+                // limiting receiver's reported rate.
                 let level = if matches!(self.phase, Phase::SlowStart(_)) {
                     limiting.rate
                 } else {
@@ -307,7 +310,7 @@ impl Policy {
         });
     }
 
-    /// Moves the rate towards `target`: down at once, up by at most the permitted rise.
+    /// Moves the rate towards `target`: immediately if the target is lower, otherwise by at most the permitted rise.
     fn approach(&mut self, target: Rate, now: Time) {
         let (rate, target) = (self.controller.rate(), target.max(self.config.least));
         if let Phase::SlowStart(_) = self.phase {
@@ -362,8 +365,8 @@ impl Policy {
         self.echoes.add(echo);
     }
 
-    /// Returns the stamp for the next packet. This is the most urgent one, but the limiting receiver's stamp is returned at least
-    /// once per round.
+    /// Returns the stamp for the next packet: the most urgent stamp, except that the limiting receiver's stamp is returned at
+    /// least once per round.
     fn next_echo(&mut self, now: Time) -> Option<Echo> {
         let overdue = timer::longest(self.config.timer, self.rtt_max);
         if let Some(limiting) = &mut self.limiting
@@ -428,7 +431,7 @@ impl Policy {
         self.received_at = now;
     }
 
-    /// Sets the initial rate after a silence, but not above the rate before the silence.
+    /// Sets the initial rate after a silence. The rate does not exceed the rate before the silence.
     fn come_back(&mut self, now: Time) {
         let sending = &self.config.sending;
         let Start::Doubling(doubling) = sending.start else { return };
@@ -451,7 +454,7 @@ impl Policy {
 }
 
 impl Source {
-    /// Limits the present rate to `rate` for a receiver that is about to join, whichever receiver is the limiting one.
+    /// Limits the present rate to `rate` for a receiver that is about to join, even if another receiver is the limiting one.
     pub fn make_room(&mut self, rate: Rate, now: Time) {
         let policy = &mut self.policy;
         let rate = rate.max(policy.config.least);
@@ -596,7 +599,7 @@ impl PacedPolicy for Policy {
         if is_news {
             self.received_at = confirmed_at;
         }
-        // Reports do not raise the rate; the next tick raises it.
+        // A report does not raise the rate immediately; the next tick raises it.
         let is_over = is_news && std::mem::take(&mut self.is_silent);
         self.is_received_again |= is_over;
         is_over

@@ -1,4 +1,4 @@
-//! Behaviour of TFMCC's source and receivers, together and one by one.
+//! Behaviour of TFMCC's source and receivers, together and separately.
 
 use super::{Config, Receiver, Source};
 use crate::node::{Receiver as _, Source as _, SourceControl};
@@ -75,7 +75,7 @@ impl Sender {
         self.source.allowed().bps() / 1e3
     }
 
-    /// Creates a source that receiver 1 limits to this rate, with a largest round-trip time of 500 ms.
+    /// Creates a source with a largest round-trip time of 500 ms, which receiver 1 limits to `kbps` kbit/s.
     fn limited_to(kbps: f64) -> Sender {
         Sender::steady().limited(kbps)
     }
@@ -89,7 +89,6 @@ impl Sender {
     }
 }
 
-/// T-TF-4, case 1.
 #[test]
 fn first_receiver_to_report_limits_the_rate() {
     let mut sender = Sender::steady();
@@ -102,7 +101,6 @@ fn first_receiver_to_report_limits_the_rate() {
     assert_eq!(sender.kbps(), 10.0, "down at once");
 }
 
-/// T-TF-4, case 2.
 #[test]
 fn only_a_slower_receiver_replaces_the_limiting_receiver() {
     let mut sender = Sender::limited_to(1000.0);
@@ -112,9 +110,8 @@ fn only_a_slower_receiver_replaces_the_limiting_receiver() {
     assert_eq!((sender.limiting(), sender.kbps()), (Some(2), 700.0));
 }
 
-/// T-TF-4, case 3.
 #[test]
-fn any_receiver_limits_and_the_rate_is_constant_after_a_leave() {
+fn rate_is_held_for_some_rounds_after_limiting_receiver_leaves() {
     let mut sender = Sender::limited_to(1000.0);
     sender.calculated(1, 1000.0, millis(100), ALL.with(Knows::LEAVING));
     sender.calculated(2, 3000.0, millis(100), ALL);
@@ -136,7 +133,6 @@ fn departing_receiver_never_limits_the_rate() {
     assert_eq!((sender.limiting(), sender.kbps()), (Some(1), 1000.0));
 }
 
-/// T-TF-4, case 4.
 #[test]
 fn the_rate_rises_by_a_packet_per_maximum_rtt() {
     for reports_per_second in [4, 20, 100] {
@@ -153,7 +149,6 @@ fn the_rate_rises_by_a_packet_per_maximum_rtt() {
     }
 }
 
-/// T-TF-5.
 #[test]
 fn only_reports_of_other_receivers_lower_the_suppression_rate() {
     let mut sender = Sender::limited_to(1000.0);
@@ -168,10 +163,10 @@ fn only_reports_of_other_receivers_lower_the_suppression_rate() {
     assert_eq!(sender.send().suppress_above, 720_000.0);
 }
 
-/// T-TF-5: a receiver without a measured round-trip time calculates with the largest one. The source corrects this for the rate
-/// but not for suppression, because other receivers without a measurement have the same error.
+/// A receiver without a measured round-trip time calculates with the largest one. The source corrects this error in the rate that
+/// it follows. It does not correct the rate for suppression, because other receivers without a measurement have the same error.
 #[test]
-fn suppression_uses_the_reported_and_control_the_corrected_rate() {
+fn suppression_uses_reported_rates_and_control_corrected_rates() {
     let mut sender = Sender::limited_to(1000.0);
     sender.calculated(2, 300.0, millis(100), Knows::LOSS);
     assert_eq!(sender.source.round_state().1, 270_000.0);
@@ -180,7 +175,6 @@ fn suppression_uses_the_reported_and_control_the_corrected_rate() {
     assert_eq!((sender.limiting(), sender.kbps().round()), (Some(2), 500.0));
 }
 
-/// T-TF-8, with headers.
 #[test]
 fn stamp_of_the_new_limiting_receiver_is_echoed_first() {
     let mut sender = Sender::limited_to(1000.0);
@@ -196,7 +190,6 @@ fn stamp_of_the_new_limiting_receiver_is_echoed_first() {
     assert_eq!((header.to, header.limiting, header.echo), (Some(1), true, 77 + 450_000));
 }
 
-/// T-TF-10.
 #[test]
 fn a_silent_limiting_receiver_halves_the_rate_and_is_given_up() {
     let mut sender = Sender::steady_at_one_distance().limited(1000.0);
@@ -230,9 +223,8 @@ fn rate_falls_to_the_minimum_without_reports() {
     assert_eq!(sender.kbps(), 1.0, "a packet per 8 s");
 }
 
-/// T-TF-12.
 #[test]
-fn the_maximum_rtt_falls_by_a_tenth_per_round_to_the_samples() {
+fn maximum_rtt_falls_by_a_tenth_per_round_to_the_largest_sample() {
     let mut sender = Sender::limited_to(1000.0);
     let mut before = sender.source.observe().rtt_max;
     assert_eq!(before, millis(500));
@@ -252,7 +244,7 @@ fn the_maximum_rtt_falls_by_a_tenth_per_round_to_the_samples() {
     assert_eq!(before, millis(60));
     sender.calculated(2, 2000.0, millis(90), ALL);
     assert_eq!(sender.source.observe().rtt_max, millis(90), "a longer one counts at once");
-    // At 8 kbit/s a packet lasts one second.
+    // At 8 kbit/s a packet takes one second.
     sender.calculated(1, 8.0, millis(60), ALL);
     for _ in 0..40 {
         sender.calculated(1, 8.0, millis(60), ALL);
@@ -261,7 +253,7 @@ fn the_maximum_rtt_falls_by_a_tenth_per_round_to_the_samples() {
     assert!(sender.source.observe().rtt_max >= Span::from_secs(1));
 }
 
-/// Spec 3: a round ends after a report of a receiver that is not the limiting one, or after twice its duration.
+/// A round ends after a report of a receiver that is not the limiting one, or after twice the normal duration of a round.
 #[test]
 fn feedback_round_without_reports_is_twice_as_long() {
     for (answered, rounds) in [(true, 4), (false, 2)] {
@@ -320,7 +312,7 @@ fn slow_start_ends_with_the_first_loss_of_any_receiver() {
 }
 
 #[test]
-fn after_a_long_pause_the_rate_doubles_to_its_old_value() {
+fn rate_doubles_up_to_its_old_value_after_a_long_pause() {
     let mut sender = Sender::limited_to(1000.0);
     // Deadlines expire although no packet is sent.
     let end = sender.now + Span::from_secs(8);
@@ -370,7 +362,7 @@ impl Ear {
         self.receive(&Data { rate: 1e6, ..data(seq, sent_at, mark) }, arrival)
     }
 
-    /// Delivers a packet every 8 ms from number `from` on, 1 Mbit/s, without loss. Returns the reports.
+    /// Delivers a packet every 8 ms (1 Mbit/s) without loss, from packet number `from` on. Returns the reports.
     fn stream(&mut self, from: u64, packets: u64, mark: Mark) -> Vec<ReportContent> {
         let mut all = Vec::new();
         for seq in from..from + packets {
@@ -390,7 +382,7 @@ fn rate_of(content: &ReportContent) -> (f64, Knows) {
 }
 
 #[test]
-fn without_loss_a_report_states_twice_the_received_rate() {
+fn report_states_twice_the_received_rate_before_any_loss() {
     let mut ear = Ear::new();
     let reports = ear.stream(0, 200, header(0, f32::INFINITY));
     assert_eq!(reports.len(), 1);
@@ -441,7 +433,7 @@ fn the_limiting_receiver_reports_once_per_rtt() {
 }
 
 #[test]
-fn a_first_loss_starts_the_equation_at_the_received_rate() {
+fn first_loss_interval_is_calculated_from_the_received_rate() {
     let mut ear = Ear::new();
     ear.stream(0, 100, header(0, f32::INFINITY));
     let lossy = Arrival { lost: 1, ..PLAIN };
@@ -458,7 +450,7 @@ fn a_first_loss_starts_the_equation_at_the_received_rate() {
 }
 
 #[test]
-fn a_mark_is_a_loss_event() {
+fn congestion_mark_counts_as_a_loss_event() {
     let mut ear = Ear::new();
     ear.stream(0, 100, header(0, f32::INFINITY));
     ear.deliver(at(10.8), 100, header(0, f32::INFINITY), Arrival { marked: true, ..PLAIN });
@@ -505,9 +497,8 @@ fn bottleneck(mbps: f64, rtt: u64, packets: u64) -> Path {
     Path { rate: Rate::from_mbps(mbps), rtt: millis(rtt), buffer: packets * u64::from(SIZE) }
 }
 
-/// T-TF-11.
 #[test]
-fn slow_start_reaches_at_most_about_twice_the_bottleneck() {
+fn slow_start_peaks_below_about_twice_the_bottleneck_rate() {
     for (mbps, rtt) in [(1.0, 100u32), (10.0, 30), (50.0, 10)] {
         let packets = (mbps * 1e6 * f64::from(rtt) / 1e3 / 8e3) as u64;
         let path = bottleneck(mbps, rtt.into(), packets.max(10));

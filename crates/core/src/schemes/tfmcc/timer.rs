@@ -1,4 +1,4 @@
-//! Delay of a receiver's report (RFC 4654, 6.4): most delays are long, and the few early reports suppress the late ones.
+//! Delay of a receiver's report (RFC 4654, 6.4): most delays are long, and the few early reports suppress the late reports.
 
 use super::config::TimerLaw;
 use crate::rng::Rng;
@@ -9,7 +9,7 @@ pub(super) const RECEIVERS: f64 = 10_000.0;
 /// Fraction of the delay that depends on the rate, in the rule of 2001.
 const BIASED: f64 = 1.0 / 3.0;
 
-/// Returns a random delay of at most `longest`. `part` is the receiver's rate divided by the source's.
+/// Returns a random delay of at most `longest`. `part` is the receiver's rate divided by the source's rate.
 pub(super) fn delay(law: TimerLaw, longest: Span, part: f64, rng: &mut Rng) -> Span {
     let uniform = 1.0 - rng.unit();
     let random = (1.0 + uniform.ln() / RECEIVERS.ln()).max(0.0);
@@ -34,7 +34,7 @@ pub(super) fn longest(law: TimerLaw, rtt_max: Span) -> Span {
 mod tests {
     use super::*;
 
-    /// T-TF-6: one receiver in N reports at once; otherwise the logarithm of N^(t/T) is uniform.
+    /// One receiver in N reports at once. For the other receivers the logarithm of N^(t/T) is uniform.
     #[test]
     fn report_delays_follow_the_rfc_distribution() {
         let (mut rng, draws) = (Rng::new(6, 1), 400_000u32);
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn law_of_2001_makes_slow_receivers_report_a_third_earlier() {
+    fn timer_rule_of_2001_lets_slow_receivers_report_earlier() {
         let mean = |part| {
             let mut rng = Rng::new(1, 1);
             let law = TimerLaw::Of2001;
@@ -63,10 +63,10 @@ mod tests {
         assert!((mean(0.7) - mean(0.4) - 1.0 / 6.0).abs() < 1e-6);
     }
 
-    /// T-TF-7: reports per round from many receivers of equal or spread rates. A report suppresses others after one largest
-    /// round-trip time.
+    /// Counts the reports per round from many receivers, with equal and with different rates. A report suppresses later reports
+    /// after one largest round-trip time.
     #[test]
-    fn a_round_has_few_reports_and_nearly_the_lowest_rate() {
+    fn feedback_round_has_few_reports_and_nearly_the_lowest_rate() {
         let mut rng = Rng::new(7, 7);
         for spread in [0.0, 0.5] {
             for receivers in [10usize, 100, 1_000, 10_000] {
@@ -87,8 +87,8 @@ mod tests {
         }
     }
 
-    /// Simulates one round. Returns the number of reports, and the relative difference between the lowest reported and the lowest
-    /// rate.
+    /// Simulates one round. Returns the number of reports, and the relative difference between the lowest reported rate and the
+    /// lowest rate of all receivers.
     fn round(receivers: usize, spread: f64, rng: &mut Rng) -> (usize, f64) {
         let rtt_max = 1.0;
         let mut all: Vec<(f64, f64)> = (0..receivers)

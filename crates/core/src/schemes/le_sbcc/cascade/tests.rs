@@ -29,14 +29,13 @@ impl Cycles {
         self.now += self.round_trip.window() + Span::from_micros(1);
     }
 
-    /// Adds `count` indications of a receiver, now; returns the resulting reductions.
+    /// Adds `count` indications of receiver `from`; returns the number of resulting reductions.
     fn indicate(&mut self, from: u64, count: u16) -> u32 {
         let reporter = self.cascade.reporter(id(from)).expect("there is room");
         self.cascade.on_indications(reporter, count, &self.round_trip, self.now, &mut self.rng)
     }
 }
 
-/// T-LE-1 and T-LE-2.
 #[test]
 fn indications_within_a_round_trip_are_one_event_per_receiver() {
     let mut cycles = Cycles::new(&Config::published(), 1);
@@ -53,7 +52,7 @@ fn indications_within_a_round_trip_are_one_event_per_receiver() {
 }
 
 #[test]
-fn slots_count_the_first_indication_of_each_receiver() {
+fn each_slot_counts_only_the_first_indication_of_a_receiver() {
     let mut cycles = Cycles::new(&Config { events: Events::Slots, ..Config::published() }, 1);
     let mut events_at = |millis: f64, from| {
         cycles.now = Time::from_secs_f64(millis / 1000.0);
@@ -76,8 +75,8 @@ fn slots_count_the_first_indication_of_each_receiver() {
     );
 }
 
-/// Paper 000, 2.2.1.4: independent single losses, at `x` packets per round trip. A slot has an event with probability `1 - (1 -
-/// p)^x`. A filter that closes for a round trip after an event has one event in `1 / p + x` packets.
+/// Paper 000, 2.2.1.4: each packet is lost independently with probability `p`, at `x` packets per round trip. A slot has an event
+/// with probability `1 - (1 - p)^x`. A filter that closes for a round trip after an event has one event in `1 / p + x` packets.
 #[test]
 fn independent_losses_make_more_events_in_slots_than_in_windows() {
     let (p, x, sent) = (0.1, 3, 60_000);
@@ -113,9 +112,8 @@ fn without_the_last_filter_every_passed_event_reduces_the_rate() {
     assert!(!cycles.cascade.is_congested(cycles.now));
 }
 
-/// T-LE-3 and T-LE-4.
 #[test]
-fn passed_events_equal_those_of_the_worst_receiver() {
+fn filters_pass_as_many_events_as_the_worst_receiver_has() {
     for others in [0, 1, 5, 50] {
         let mut cycles = Cycles::new(&Config::published(), 2);
         let rounds = 400;
@@ -139,7 +137,6 @@ fn passed_events_equal_those_of_the_worst_receiver() {
     }
 }
 
-/// T-LE-5.
 #[test]
 fn two_events_within_an_epoch_cause_one_reduction() {
     let mut cycles = Cycles::new(&Config::published(), 3);
@@ -156,16 +153,16 @@ fn two_events_within_an_epoch_cause_one_reduction() {
     assert_eq!((cycles.cascade.tally.followed, cycles.cascade.reductions), (3, 2));
 }
 
-/// Returns the numbers of events after the second filter and of reductions, for 6000 packets. One receiver loses the share
-/// `worst` of them and `others` receivers lose 2 %: paper 000, 2.2.1.4. The window halves after a reduction and otherwise grows
-/// by one.
+/// Returns two numbers for 6000 packets: events after the second filter, and reductions. One receiver loses the fraction `worst`
+/// of the packets, and `others` receivers lose 2 % of them: paper 000, 2.2.1.4. A reduction halves the window; otherwise the
+/// window grows by one.
 fn star(worst: f64, others: u64, filter: Selection, seed: u64) -> (u64, u64) {
     let mut cycles = Cycles::new(&Config { filter, ..Config::published() }, seed);
     let (mut window, mut sent) = (1u64, 0);
     while sent < 6000 {
         sent += window;
         let mut reductions = 0;
-        // The first lost packet causes the event. Receivers without losses are skipped.
+        // A receiver indicates only its first lost packet, which causes the event. Receivers without losses are skipped.
         let mut indicate = |cycles: &mut Cycles, receiver| reductions += cycles.indicate(receiver, 1);
         if cycles.rng.chance(1.0 - (1.0 - worst).powf(window as f64)) {
             indicate(&mut cycles, 1);
@@ -193,11 +190,11 @@ fn mean_star(worst: f64, others: u64, filter: Selection) -> (f64, f64) {
     (sums.0 as f64 / 5.0, sums.1 as f64 / 5.0)
 }
 
-/// T-LE-10: the published numbers are 500 to 520 events at 10 % and about 1000 at 20 %, for any number of other receivers. They
-/// count events after the second filter. Several events within a round trip become one reduction, so a large group has a fifth
-/// fewer reductions.
+/// The published numbers of events after the second filter do not depend on the number of other receivers. They are 500 to 520 if
+/// the worst receiver loses 10 %, and about 1000 if it loses 20 %. Several events within a round trip cause only one reduction, so a
+/// large group has a fifth fewer reductions.
 #[test]
-fn passed_events_follow_the_worst_receiver_at_any_group_size() {
+fn number_of_passed_events_does_not_depend_on_the_group_size() {
     for (worst, range) in [(0.1, 480.0..=525.0), (0.2, 880.0..=1010.0)] {
         let (_, alone) = mean_star(worst, 0, Selection::MaxLprf);
         for others in [0, 10, 100, 1000, 5000] {
@@ -211,9 +208,8 @@ fn passed_events_follow_the_worst_receiver_at_any_group_size() {
     }
 }
 
-/// T-LE-12.
 #[test]
-fn the_original_filter_passes_far_fewer_events() {
+fn lprf_passes_far_fewer_events_than_max_lprf() {
     for others in [10, 100, 1000] {
         let (max_lprf, _) = mean_star(0.1, others, Selection::MaxLprf);
         let (lprf, _) = mean_star(0.1, others, Selection::Lprf);

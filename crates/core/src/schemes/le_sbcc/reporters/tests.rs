@@ -1,4 +1,4 @@
-//! Comparison of the table with a plain map, and its memory use.
+//! Tests that compare the table with a plain map, and a test of its memory use.
 
 use super::*;
 use crate::rng::Rng;
@@ -28,7 +28,6 @@ fn seconds(secs: f64) -> Time {
     Time::from_secs_f64(secs)
 }
 
-/// T-LE-9.
 #[test]
 fn decay_reduces_counts_by_a_tenth_and_preserves_shares() {
     let mut reporters = Reporters::new();
@@ -61,7 +60,7 @@ fn receiver_without_recent_losses_is_forgotten_after_decay() {
 }
 
 #[test]
-fn second_worst_receiver_becomes_the_worst_after_a_leave() {
+fn second_worst_receiver_becomes_worst_when_the_worst_leaves() {
     let mut reporters = Reporters::new();
     for (who, events) in [(1, 3), (2, 9), (3, 5)] {
         (0..events).for_each(|_| _ = event(&mut reporters, who, Time::ZERO));
@@ -75,7 +74,7 @@ fn second_worst_receiver_becomes_the_worst_after_a_leave() {
 }
 
 #[test]
-fn only_the_first_report_of_a_packet_is_new() {
+fn packet_counts_as_new_only_in_the_first_report_of_a_receiver() {
     let mut reporters = Reporters::new();
     let old = [(7, true), (7, false), (9, true), (8, false)];
     let wrapping = [(0x7000_0000, true), (0xe000_0000, true), (0x1_0000_0003, true)];
@@ -91,7 +90,7 @@ fn reporter_table_agrees_with_an_ordered_map() {
     let (mut reporters, mut model) = (Reporters::new(), BTreeMap::new());
     let mut rng = Rng::new(11, 4);
     for step in 0..60_000u64 {
-        // Numbers that collide, some close together and some far apart.
+        // Receiver IDs whose hashes collide: some IDs are close together, others far apart.
         let who = 1 + rng.below(400) * if rng.chance(0.5) { 1 } else { 0x0100_0000_0001 };
         match rng.below(10) {
             0..3 => {
@@ -113,7 +112,7 @@ fn reporter_table_agrees_with_an_ordered_map() {
     assert_eq!(reporters.worst_share(), f64::from(most) / f64::from(total));
 }
 
-/// T-LE-15: below a megabyte for 10,000 reporters, also while the table grows.
+/// 10,000 reporters need less than a megabyte, also while the table grows.
 #[test]
 fn ten_thousand_reporters_fit_into_a_megabyte() {
     let mut numbers = Rng::new(5, 5);

@@ -76,7 +76,7 @@ fn loss_is_repaired_if_a_parent_has_the_packet() {
         all.extend(agent.receives(seq));
     }
     all.extend(agent.takes(all_up_to(1, 1)));
-    // The agent misses 5; the child also misses 9.
+    // The agent misses packet 5; the child misses packets 5 and 9.
     for seq in (2..20).filter(|seq| *seq != 5) {
         all.extend(agent.receives(seq));
     }

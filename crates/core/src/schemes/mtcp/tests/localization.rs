@@ -1,16 +1,16 @@
-//! Congestion localization (mtcp.md, 11: 7).
+//! Congestion localization.
 
 use super::*;
 
-/// Vegas keeps one to three packets queued in front of a slow link, which is 10 to 30 ms here. Therefore a delay above 8 ms is
-/// high. The preset's 100 ms is for links that other flows fill.
+/// Vegas keeps one to three packets queued in front of a slow link, which delays packets by 10 to 30 ms here. Therefore a delay
+/// above 8 ms is high. The preset's 100 ms is for links that other flows fill.
 fn moving() -> Config {
     let published = Config::published();
     let local = Local { high: Span::from_millis(8), high_part: 0.0, ..published.local };
     Config { local, ..published }
 }
 
-/// Returns a source with two agents. One has four children, one of which is slow; the other has three.
+/// Returns a source with two agents. One agent has four children, one of which is slow; the other agent has three children.
 fn tree(config: Config, slow: f64) -> TestTree {
     let path = Path::mbps(8.0, 20, 40);
     let mut nodes = vec![(None, Path::mbps(20.0, 5, 100)); 2];
@@ -54,7 +54,7 @@ fn recovered_child_returns_to_the_group_and_misses_no_packet() {
     assert!(grove.is_complete(), "{lacking:?} of {}", grove.sent);
 }
 
-/// The store of the agent fills and drops packets, and its parent detects the losses.
+/// The store of the agent fills and drops packets, and the parent of the agent detects these losses.
 #[test]
 fn full_agent_store_makes_the_source_move_the_agent() {
     let config = Config { store: 64, ..moving() };

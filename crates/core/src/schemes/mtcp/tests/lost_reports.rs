@@ -1,4 +1,5 @@
-//! Loss of reports on the path to a parent. Reports are not acknowledged, so a parent queries the reports that it waits for.
+//! Loss of reports on the path to a parent. Reports are not acknowledged, so a parent queries the children whose reports it
+//! misses.
 
 use super::windows::without_moves;
 use super::*;
@@ -15,7 +16,7 @@ fn tree() -> TestTree {
 }
 
 #[test]
-fn window_reopens_after_the_loss_of_any_report() {
+fn source_continues_sending_if_half_of_all_reports_are_lost() {
     for seed in 1..=30 {
         let mut grove = tree();
         grove.reseed(seed);
@@ -28,7 +29,7 @@ fn window_reopens_after_the_loss_of_any_report() {
 }
 
 #[test]
-fn the_first_packet_is_repeated_for_unknown_children() {
+fn first_packet_is_repeated_until_expected_children_report() {
     let path = Path::mbps(4.0, 20, 100);
     let mut grove = TestTree::new(without_moves(), &[(None, path), (None, path)]);
     grove.nodes[1].loses.insert(0);
@@ -48,7 +49,7 @@ fn lost_acknowledgement_of_the_last_packet_causes_no_slow_start() {
         agents + grove.source.parent().windows().slow_starts
     };
     let before = slow_starts(&grove);
-    // The answer to the query arrives after the acknowledgement is late, and before the timeout.
+    // The answer to the query arrives when the acknowledgement is already late, but before the timeout.
     grove.limit += 1;
     grove.nodes[2].report_loss = 1.0;
     grove.run_until(22.25);
@@ -56,7 +57,7 @@ fn lost_acknowledgement_of_the_last_packet_causes_no_slow_start() {
     grove.run_until(30.0);
     assert!(grove.is_complete());
     assert_eq!(slow_starts(&grove), before);
-    // Without an answer the timeout counts.
+    // Without an answer the timeout takes effect.
     grove.limit += 1;
     grove.nodes[2].report_loss = 1.0;
     grove.run_until(35.0);

@@ -1,4 +1,4 @@
-//! Tests of MTCP on a small tree: the checklist of the specification.
+//! Tests of MTCP on a small tree.
 
 mod external_repair;
 mod localization;
@@ -21,7 +21,8 @@ fn all_up_to(from: u64, seq: u64) -> Report {
     lacking(from, seq, 0, &[])
 }
 
-/// Returns such a report with these holes, the newest first, as first number and count.
+/// Returns a report of packets up to `seq` with the holes `missing`, newest first. Each hole is its first packet and its number
+/// of packets.
 fn lacking(from: u64, seq: u64, behind: u16, missing: &[(u64, u16)]) -> Report {
     let mut holes = Holes::default();
     for (place, (first, count)) in holes.0.iter_mut().zip(missing) {
@@ -39,7 +40,7 @@ fn id(number: u64) -> ReceiverId {
 type Sender = Bench<Source>;
 
 impl Sender {
-    /// Creates a source that expects this number of children and starts at this second.
+    /// Creates a source that expects `children` children and starts at `seconds`.
     fn new(config: Config, children: usize, seconds: f64) -> Sender {
         let now = Time::from_secs_f64(seconds);
         let mut sender = Bench::of(Source::new(config), 1000, now, Rng::new(1, 1));

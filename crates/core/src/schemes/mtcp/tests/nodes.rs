@@ -1,4 +1,4 @@
-//! Repairs, and valid reports of children (mtcp.md, 11: 5, and 10).
+//! Repairs, and valid reports of children.
 
 use super::*;
 use crate::node::{Effect, Receiver as _, Source as _};
@@ -8,7 +8,7 @@ fn config() -> Config {
     Config { localize: Localize::Off, ..Config::published() }
 }
 
-/// 5: after a burst of losses, acknowledgements of repairs control the rate of repairs.
+/// After a burst of losses, acknowledgements of repairs control the rate of repairs.
 #[test]
 fn fifty_lost_packets_are_repaired_without_another_loss() {
     let nodes = [(None, Path::mbps(100.0, 5, 1000)), (Some(0), Path::mbps(4.0, 30, 12))];
@@ -99,7 +99,7 @@ fn second_report_is_sent_if_the_holes_do_not_fit_in_one() {
     assert!(of(&last[1]).1 >= 3, "and some of the older ones");
 }
 
-/// After two reports, a parent has all holes of a child, however they are divided.
+/// After two reports, a parent has all holes of a child, regardless of their distribution over the reports.
 #[test]
 fn parent_combines_the_holes_of_several_reports() {
     let mut sender = Sender::new(config(), 1, 1.0);

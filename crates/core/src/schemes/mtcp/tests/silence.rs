@@ -25,7 +25,7 @@ fn first_of_successive_timeouts_sets_the_slow_start_threshold() {
 }
 
 #[test]
-fn consecutive_timeouts_double_up_to_the_maximum_slack() {
+fn consecutive_timeouts_double_the_slack_up_to_its_maximum() {
     let (published, transport) = (Config::published(), Config::transport(1000));
     let (slack, long) = (Span::from_millis(200), Span::from_secs(3));
     assert_eq!(published.doubled(slack, 64), Span::from_millis(12_800));
@@ -35,7 +35,7 @@ fn consecutive_timeouts_double_up_to_the_maximum_slack() {
 }
 
 #[test]
-fn slow_start_grows_in_every_round_or_every_second_round() {
+fn slow_start_window_grows_in_every_or_every_second_round() {
     for (config, most) in [(Config::transport(1000), 16.0), (Config::published(), 4.0)] {
         let mut window = Window::new(1.0, f64::INFINITY, 0, Time::ZERO);
         for round in 1..=4 {
@@ -48,7 +48,7 @@ fn slow_start_grows_in_every_round_or_every_second_round() {
 
 /// Two children answer every packet with a delay.
 impl Sender {
-    /// In steps of 10 ms, the delay of the path.
+    /// Runs in steps of 10 ms, the delay of the path.
     fn run(&mut self, until: f64, speak: [bool; 2]) {
         while self.now < Time::from_secs_f64(until) {
             let before = self.sent.len();
@@ -93,14 +93,14 @@ fn distant_child_is_not_removed_as_silent() {
     assert_eq!(pair.source.parent().children.len(), 2, "three of its time-outs have not passed yet");
 }
 
-/// An agent that restarted under its name, or has new children that miss more packets, reports this.
+/// An agent reports new losses if it has restarted under its earlier identity, or has new children that miss more packets.
 #[test]
 fn new_losses_reported_by_a_child_are_repaired_without_a_cut() {
     let config = Config { localize: Localize::Off, ..Config::published() };
     let mut pair = Sender::new(config, 2, 0.0);
     pair.departs(40);
     pair.now = Time::from_secs_f64(0.1);
-    // The second child keeps packets in the store.
+    // The second child misses packet 1, so the parent stores the packets from 1 on.
     for report in [all_up_to(1, 29), lacking(2, 29, 29, &[(1, 1)])] {
         pair.receives(&report);
     }

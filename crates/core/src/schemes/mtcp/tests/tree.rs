@@ -41,7 +41,7 @@ pub struct Node {
     offset: Span,
     group: u8,
     pub got: BTreeSet<u64>,
-    /// Packets whose first transmission to this node is lost.
+    /// Packets that this node loses when they are sent for the first time.
     pub loses: BTreeSet<u64>,
     pub arrivals: Vec<(Time, u64, bool)>,
     pub reports: u64,
@@ -147,7 +147,7 @@ impl TestTree {
         self.now = end;
     }
 
-    /// Returns the number of packets received by a node within these seconds.
+    /// Returns the number of packets that a node received from `from` to `to`, in seconds.
     pub fn received(&self, node: usize, from: f64, to: f64) -> usize {
         let within = |at: Time| at >= Time::from_secs_f64(from) && at < Time::from_secs_f64(to);
         self.nodes[node].arrivals.iter().filter(|(at, _, again)| within(*at) && !again).count()
@@ -218,7 +218,7 @@ impl TestTree {
         }
     }
 
-    /// Sends data over a node's bottleneck.
+    /// Sends data to a node over the node's bottleneck.
     fn carry(&mut self, to: usize, data: Data, size: u16, is_of_source: bool) {
         let node = &mut self.nodes[to];
         let waiting =

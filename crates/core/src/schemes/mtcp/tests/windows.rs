@@ -1,4 +1,4 @@
-//! Windows, summaries and the sending rule (mtcp.md, 11: 1 to 4, 6, 9).
+//! Windows, summaries and the sending rule.
 
 use super::*;
 use crate::node::{Departure, Receiver as _, Relay as _, Source as _};
@@ -8,7 +8,7 @@ pub(super) fn without_moves() -> Config {
     Config { localize: Localize::Off, ..Config::published() }
 }
 
-/// A chain of two agents and a leaf with the lowest rate, as in figure 3 of the paper.
+/// A chain of two agents and a leaf as in figure 3 of the paper. The leaf has the lowest rate.
 fn chain(config: Config, offsets: &[Span]) -> TestTree {
     let nodes = [
         (None, Path::mbps(4.0, 15, 30)),
@@ -30,7 +30,7 @@ fn a_chain_fills_its_slowest_link_without_a_loss() {
     }
 }
 
-/// 1: only relative delays have an effect.
+/// Only relative delays have an effect.
 #[test]
 fn clock_offsets_do_not_change_any_window() {
     let mut exact = chain(without_moves(), &[]);
@@ -44,7 +44,7 @@ fn clock_offsets_do_not_change_any_window() {
     }
 }
 
-/// 2: a summary is the smallest window downstream, and moves up one level with each report.
+/// A summary contains the smallest window downstream. With each report, this window moves up one level of the tree.
 #[test]
 fn smallest_window_of_a_tree_is_reported_to_the_source() {
     let mut grove = chain(without_moves(), &[]);
@@ -55,7 +55,7 @@ fn smallest_window_of_a_tree_is_reported_to_the_source() {
     assert!(source.least <= source.own && (source.least / low.own - 1.0).abs() < 0.5, "{source:?} {low:?}");
 }
 
-/// 3, at every time of a run.
+/// This limit applies at every time of a run.
 #[test]
 fn new_packets_never_exceed_the_smallest_window() {
     let mut grove = chain(without_moves(), &[]);
@@ -64,7 +64,7 @@ fn new_packets_never_exceed_the_smallest_window() {
         let parent = grove.source.parent();
         parent.children.iter().for_each(super::super::child::Child::check);
     }
-    // Windows may become smaller than the number of packets in flight, so the rule is checked when packets are sent.
+    // A window may become smaller than the number of packets in flight, so the limit is checked only when a packet is sent.
     let mut grove = chain(without_moves(), &[]);
     let mut sent = 0;
     for tick in 1..20_000 {
@@ -83,7 +83,7 @@ fn new_packets_never_exceed_the_smallest_window() {
     }
 }
 
-/// 4: sixteen children lose the same packet.
+/// Sixteen children lose the same packet.
 #[test]
 fn loss_at_many_children_causes_one_cut_per_round() {
     let nodes: Vec<_> = (0..16).map(|_| (None, Path::mbps(50.0, 10, 1000))).collect();
@@ -97,9 +97,9 @@ fn loss_at_many_children_causes_one_cut_per_round() {
     assert_eq!(again, 3, "by one multicast of each");
 }
 
-/// 6: a timeout three levels down.
+/// A timeout occurs three levels below the source.
 #[test]
-fn downstream_timeout_closes_the_source_window_in_250_ms() {
+fn timeout_of_a_leaf_closes_the_source_window_within_250_ms() {
     let mut grove = chain(without_moves(), &[]);
     grove.run_until(20.0);
     let before = grove.agent(1).parent().windows().slow_starts;
@@ -126,11 +126,12 @@ fn downstream_timeout_closes_the_source_window_in_250_ms() {
     assert!(grove.is_complete(), "and all comes in the end");
 }
 
-/// 9: otherwise a near agent would act many times within one round of the tree.
+/// Otherwise a near agent would change its window many times within one round of the tree.
 #[test]
-fn agent_near_the_source_judges_queues_once_per_round_trip() {
+fn agent_near_the_source_judges_queues_once_per_tree_round() {
     let mean = |rounds| {
-        // Two children behind queues of the same kind: one of an agent next to the source, one at a distant child of the source.
+        // Two children behind equal bottlenecks: one is a child of an agent next to the source, the other is a distant child of
+        // the source.
         let nodes = [
             (None, Path::mbps(100.0, 1, 1000)),
             (Some(0), Path::mbps(2.0, 1, 60)),
@@ -153,14 +154,14 @@ fn agent_near_the_source_judges_queues_once_per_round_trip() {
 }
 
 #[test]
-fn one_packet_per_second_is_sent_without_feedback() {
+fn source_without_receivers_sends_one_packet_per_second() {
     let mut grove = TestTree::new(without_moves(), &[]);
     grove.run_until(30.5);
     assert!((30..=32).contains(&grove.sent), "{}", grove.sent);
 }
 
 #[test]
-fn literal_rule_of_the_paper_overloads_distant_bottlenecks() {
+fn window_over_own_children_overloads_distant_bottlenecks() {
     let lost = |mode| {
         let nodes = [(None, Path::mbps(100.0, 1, 1000)), (Some(0), Path::mbps(1.0, 100, 15))];
         let mut grove = TestTree::new(Config { mode, pacing: None, ..without_moves() }, &nodes);
@@ -173,7 +174,7 @@ fn literal_rule_of_the_paper_overloads_distant_bottlenecks() {
 }
 
 #[test]
-fn loss_filter_prevents_cuts_for_single_losses() {
+fn single_losses_cause_no_cut_if_the_loss_filter_is_on() {
     let cuts = |loss_filter| {
         let mut grove =
             TestTree::new(Config { loss_filter, ..without_moves() }, &[(None, Path::mbps(50.0, 10, 1000))]);

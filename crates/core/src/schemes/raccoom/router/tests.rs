@@ -1,4 +1,4 @@
-//! Output of a router when reports are lost, repeated or reordered on the path to it.
+//! Tests of a router's forwarded reports, if received reports are lost, repeated or reordered on the way to the router.
 
 use super::*;
 use crate::node::Effects;
@@ -8,15 +8,15 @@ use crate::schemes::bench;
 use crate::time::Span;
 use proptest::prelude::*;
 
-/// A router with receivers 1 to 3. Each is initially behind the port with its number.
+/// A router with receivers 1 to 3. Initially, the number of a receiver is also the number of its port.
 struct Bench {
     router: Box<dyn Router + Send>,
     now: Time,
     sent: u64,
     ports: [u16; 3],
-    /// By receiver: the newest reported packet; counts from 1.
+    /// For each receiver, the newest packet that it has reported, numbered from 1.
     reported: [u64; 3],
-    /// The reports forwarded to the source: newest, lost, of.
+    /// The reports forwarded to the source: newest packet, lost packet, receiver.
     passed: Vec<(u64, u64, Option<ShortId>)>,
 }
 
@@ -64,7 +64,7 @@ impl Bench {
         }
     }
 
-    /// A receiver reports its progress; packets count from 1.
+    /// Receiver `receiver` reports its progress; packets are numbered from 1.
     fn tell(&mut self, receiver: usize, newest: u64, lost: u64) {
         let echo = Echo { seq: Seq(newest - 1), hold: Span::ZERO };
         let of = ShortId::of(id(receiver as u64 + 1));
@@ -86,7 +86,7 @@ impl Bench {
 #[derive(Debug, Clone)]
 enum Op {
     Data,
-    /// A receiver reports a packet behind the newest by this number, once or twice.
+    /// A receiver reports a packet, once or twice. The packet is older than the newest one by this number of packets.
     Tell {
         receiver: usize,
         behind: u64,
@@ -117,9 +117,9 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Each received report causes at most one forwarded report. A forwarded report never names a packet that no receiver has
-    /// reported, or a loss that no receiver had. After all receivers have reported again, the aggregate is the progress of the
-    /// last one.
+    /// Each received report causes at most one forwarded report. A forwarded report never states a packet that no receiver has
+    /// reported, or a loss that no receiver has reported. After all receivers have reported again, the aggregate is the progress
+    /// of the receiver that is farthest behind.
     #[test]
     fn forwarded_aggregates_are_correct_for_any_input(ops in prop::collection::vec(op(), 1..200)) {
         let mut bench = Bench::new();
@@ -169,7 +169,7 @@ fn port_without_data_no_longer_delays_acks() {
     bench.ports = [1, 2, 2];
     (0..2).for_each(|_| bench.data());
     assert_eq!(bench.passed.last().map(|passed| passed.0), Some(9), "without a further report");
-    // Reports in flight from the former port do not restore it.
+    // A report that was sent through the former port arrives later. It does not restore the port.
     bench.ports = [1, 2, 3];
     bench.tell(2, 5, 0);
     bench.ports = [1, 2, 2];

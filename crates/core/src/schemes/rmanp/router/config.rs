@@ -10,7 +10,7 @@ use std::str::FromStr;
 pub struct Config {
     /// Maximum number of stored packets per session.
     pub cache: u16,
-    /// Maximum number of packets that wait at an exit with a limit, "new_queue".
+    /// Maximum number of packets that wait at a limited exit, "new_queue".
     pub queue: u16,
     /// Requested rate after a loss that the router itself detects, as a fraction of the sending rate, "Da".
     pub absolute: f64,
@@ -18,17 +18,18 @@ pub struct Config {
     pub relative: f64,
     /// Growth of limits per acknowledged packet, as a fraction of the least rate, "In".
     pub increase: f64,
-    /// Number of requests for less than the least rate, within `exclude_within`, after which a receiver is excluded; 0: never.
+    /// Number of requests for less than the least rate, within `exclude_within`, after which a receiver is excluded; 0 for no
+    /// exclusion.
     pub exclude: u8,
-    /// Time within which such requests are counted.
+    /// Time within which requests for less than the least rate are counted.
     pub exclude_within: Span,
-    /// Number of requests for a packet that the router sends upstream before it gives up. Receivers that still need the packet
+    /// Number of requests that the router sends upstream for a packet before it gives up. Receivers that still need the packet
     /// send further requests.
     pub requests: u8,
     /// Duration of silence after which the router stops waiting for a receiver.
     pub silence: Span,
-    /// Duration after an exit's first packet in which the exit acknowledges no packets. The first receiver that reports may have
-    /// more packets than other receivers behind the exit.
+    /// Duration, from an exit's first packet on, during which the exit acknowledges no packets. The first receiver that reports
+    /// may have more packets than other receivers behind the exit.
     pub settle: Span,
     /// Duration of silence after which a session is removed.
     pub forget: Span,

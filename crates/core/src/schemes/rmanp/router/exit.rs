@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct Exit {
     pub port: Port,
-    /// Number after the newest packet that was sent or waits.
+    /// One more than the number of the newest packet that was sent or waits.
     pub next: u64,
     /// The newest packets below `next` that were not sent and do not wait; at most `MAX`.
     skipped: VecDeque<u64>,
@@ -97,7 +97,7 @@ impl Exit {
         !self.queue.is_empty() || !self.again.is_empty()
     }
 
-    /// Returns whether this receiver was excluded recently. Its feedback is ignored then.
+    /// Returns whether this receiver was excluded recently. The feedback of such a receiver is ignored.
     pub(super) fn has_excluded(&self, who: ReceiverId, now: Time) -> bool {
         self.excluded.is_some_and(|(id, until)| now < until && ReceiverId::from(id) == who)
     }
@@ -125,7 +125,8 @@ impl Exit {
         }
     }
 
-    /// Removes the limit if no packet waits: the congestion has ended (paper 003, 2.4). Returns whether it removed the limit.
+    /// Removes the limit if no packet waits, because the congestion has ended (paper 003, 2.4). Returns whether it removed the
+    /// limit.
     // Paper gap: a limit lasts for at least a round trip. Otherwise it would end before any packet could wait.
     pub(super) fn relax(&mut self, now: Time) -> bool {
         let rtt = Span::from_secs_f64(self.rtt.unwrap_or(FIRST_RTT));
@@ -136,7 +137,7 @@ impl Exit {
         ends
     }
 
-    /// Adds the time from a packet's arrival until all receivers behind the exit have acknowledged it.
+    /// Adds a sample of the time from a packet's arrival until all receivers behind the exit have acknowledged it.
     pub(super) fn on_sample(&mut self, sample: Span) {
         let secs = sample.as_secs_f64();
         self.rtt = Some(self.rtt.map_or(secs, |rtt| rtt + GAIN * (secs - rtt)));
@@ -177,15 +178,16 @@ impl Exit {
         Outcome::Settled(Verdict::Pass)
     }
 
-    /// Processes a packet that is older than one that has passed this exit. `is_requested`: whether this router has requested it.
+    /// Processes a packet that is older than a packet which has already passed this exit. `is_requested` states whether this
+    /// router has requested the older packet.
     pub(super) fn on_late(&mut self, packet: &mut Packet, is_requested: bool, now: Time) -> Verdict {
         let Body::Data(data) = &mut packet.body else { return Verdict::Pass };
         let seq = data.seq.0;
         let is_repair = data.flags.has(Flags::REPAIR);
         let is_asked = take(&mut self.asked, seq);
         let is_owed = !is_repair && take(&mut self.skipped, seq);
-        // When an acknowledgement is late, upstream repeats packets without a request, because the last packet may have been
-        // lost.
+        // The upstream node repeats a packet without a request if an acknowledgement is late, because the last packet may have
+        // been lost.
         let is_late = is_repair && !is_requested && self.children.least().is_some_and(|least| least <= seq);
         if !is_asked && !is_owed && !is_late {
             return Verdict::Drop;
@@ -218,7 +220,7 @@ impl Exit {
         self.again.contains(&seq) || self.queue.iter().any(|(queued, _)| *queued == seq)
     }
 
-    /// Schedules the repetition of a stored packet. Returns whether the packet was not waiting already.
+    /// Schedules the repetition of a stored packet, unless the packet already waits. Returns whether it was not waiting before.
     pub(super) fn repeat(&mut self, seq: u64) -> bool {
         let waits = self.holds(seq);
         if !waits && self.again.len() < MAX {
@@ -227,7 +229,7 @@ impl Exit {
         !waits
     }
 
-    /// Sends the waiting packets that may be sent now: one under a limit, otherwise all.
+    /// Sends the waiting packets that may be sent now: one packet if the exit has a limit, otherwise all packets.
     pub(super) fn pump(&mut self, store: &mut Store, cx: &mut Cx<'_>) {
         while self.waits() && (self.limit.is_none() || self.next_at <= cx.now) {
             let (seq, gap, is_again) = match self.again.pop_front() {
@@ -253,15 +255,15 @@ impl Exit {
         }
     }
 
-    /// Sets the time of the next packet by the limit, and lowers the rate stated in this packet to the limit.
+    /// Computes the time of the next packet from the limit. Lowers the rate that this packet states to the limit.
     fn pace(&mut self, data: &mut Data, size: u16, now: Time) {
         let Some(limit) = self.limit else { return };
         data.rate = data.rate.min(limit.bps() as f32);
         self.next_at = now + limit.span_of(size.into()).max(Span::from_nanos(1));
     }
 
-    /// Writes into a packet the statements for receivers behind this exit: the router accepts all feedback, and the excluded
-    /// receiver.
+    /// Writes two statements for the receivers behind this exit into a packet: that the router accepts all feedback, and which
+    /// receiver was excluded, if any.
     fn address(&self, data: &mut Data, now: Time) {
         if let Mark::Floor { every, excluded, .. } = &mut data.mark {
             *every = 0.0;
@@ -280,7 +282,7 @@ impl Exit {
     }
 }
 
-/// Returns the flags with or without `GAP_SEEN`, the mark of a reported gap before the packet.
+/// Sets or clears the flag `GAP_SEEN`, which states that the gap before the packet was reported.
 fn with_gap(flags: Flags, gap: bool) -> Flags {
     if gap { flags.with(Flags::GAP_SEEN) } else { Flags(flags.0 & !Flags::GAP_SEEN.0) }
 }

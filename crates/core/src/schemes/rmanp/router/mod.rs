@@ -2,12 +2,12 @@
 //! congestion indications, and merging of acknowledgements.
 //!
 //! The router recognises a session by the mark of its data packets ([`Mark::Floor`]). It forwards packets and reports of other
-//! sessions unchanged and stores no state for them. Its neighbours are ports. A port leads to receivers if data is sent through
-//! it.
+//! sessions unchanged and stores no state for them. The router identifies its neighbours by ports. A port leads to receivers if
+//! data is sent through it.
 //!
 //! **Stored packets.** The router stores up to [`Config::cache`] packets of each session, until all receivers behind its exits
-//! have acknowledged them. Each packet that it sends by [`Effect::Send`] through an exit has passed this router or was held there
-//! before, and is one of the newest [`Config::cache`] packets. A driver that stores this number of datagrams per session has all
+//! have acknowledged them. A packet that the router sends by [`Effect::Send`] has already passed the router or was held there.
+//! The packet is one of the newest [`Config::cache`] packets. A driver that stores this number of datagrams per session has all
 //! datagrams that the router needs ([`Router::keeps`]).
 //!
 //! | module | content |
@@ -191,7 +191,7 @@ impl Router for ActiveRouter {
     fn control(&mut self, control: RouterControl, now: Time) {
         match control {
             RouterControl::Forget(session) => self.forget(session, now),
-            // Every port already distinguishes neighbours by their receiver IDs.
+            // Every port is treated as shared: receiver IDs distinguish the neighbours at a port.
             RouterControl::Shared(_) => {}
             RouterControl::Left { session, port, neighbour } => {
                 if let Ok(place) = self.place(session) {

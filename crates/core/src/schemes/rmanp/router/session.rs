@@ -15,7 +15,7 @@ use crate::time::{Rate, Span, Time};
 #[derive(Debug)]
 pub(super) struct Session {
     id: SessionId,
-    /// Number after the newest arrived packet; `None` before the first packet.
+    /// One more than the number of the newest arrived packet; `None` before the first packet.
     expected: Option<u64>,
     /// The newest packet, if a reported gap precedes it.
     gap_at: Option<u64>,
@@ -33,14 +33,14 @@ pub(super) struct Session {
     acked_at: Time,
     /// Deadline of a pending acknowledgement.
     ack_at: Time,
-    /// Lowest rate that was indicated upstream, raised by later acknowledgements.
+    /// Lowest rate indicated upstream; acknowledgements have raised it since then.
     indicated: Option<Rate>,
-    /// Whether later packets were sent at about the indicated rate.
+    /// Whether a later packet has shown that the source reduced its rate to about the indicated rate.
     has_come_down: bool,
     /// The receiver behind this router in whose name the router reports.
     speaker: Option<ReceiverId>,
     least: Rate,
-    /// Interval of feedback that upstream expects from each receiver.
+    /// Interval of feedback that the upstream node expects from each receiver.
     every: Span,
     report_size: u16,
     start_up: Answers,
@@ -60,7 +60,7 @@ const MAX_EXITS: usize = 4096;
 const RANGES: usize = 2;
 /// Fraction of `RETRY` during which a packet is not repeated again through the same exit.
 const PART_OF_RETRY: f64 = 0.5;
-/// Number of acknowledgements without progress that the router sends within the silence timeout.
+/// Number of acknowledgements that the router sends within the silence timeout if there is no progress.
 const SIGNS_OF_LIFE: u64 = 3;
 /// Duration for which packets name an excluded receiver, in case some of them are lost.
 const EXCLUDED_FOR: Span = Span::from_secs(10);
@@ -239,13 +239,14 @@ impl Session {
             self.store.put(seq, *packet, cx.now);
         }
         if data.flags.has(Flags::REPAIR) && seq < self.acked && self.acked_at < cx.now {
-            // Upstream has not received the acknowledgement of this packet.
+            // The upstream node has not received the acknowledgement of this packet.
             self.ack_at = Time::ZERO;
             self.acknowledge(config, seen, cx);
         }
     }
 
-    /// Forgets the indicated rate after the source has followed it and has grown back to the former rate.
+    /// Forgets the indicated rate when the source's rate, after a reduction towards the indicated rate, has grown back to its
+    /// former value.
     // Paper gap: the indicated rate ages only with acknowledgements (2.4). If the source grows faster than a router assumes, the
     // router would filter all further indications.
     fn see_rate(&mut self, sent: f64, config: &Config) {
@@ -277,7 +278,8 @@ impl Session {
         self.send_up(ReportContent::Congested { echo, level, mean, cause }, cx);
     }
 
-    /// Returns whether the rate is below the one indicated upstream before. Other indications are filtered (paper 003, 2.3).
+    /// Returns whether `rate` is below the rate that was last indicated upstream. Only an indication of a lower rate is forwarded
+    /// (paper 003, 2.3).
     fn is_news(&mut self, rate: Rate, seen: &mut RouterObservation) -> bool {
         let is_news =
             self.speaker.is_some() && self.indicated.is_none_or(|reported| rate.bps() < reported.bps());
@@ -360,11 +362,11 @@ impl Session {
         }
         self.on_progress(config);
         self.acknowledge(config, seen, cx);
-        // Upstream receives the merged acknowledgements of this router instead.
+        // The upstream node receives the merged acknowledgements of this router instead.
         Verdict::Drop
     }
 
-    /// Forgets the indicated rate if no exit has a limit: the next indication belongs to another congestion.
+    /// Forgets the indicated rate if no exit has a limit, because the next indication then belongs to another congestion event.
     fn end_episode(&mut self) {
         if !self.exits.iter().any(Exit::is_limited) {
             self.indicated = None;
@@ -377,7 +379,7 @@ impl Session {
         if let Some(reported) = &mut self.indicated
             && self.acked > 0
         {
-            // The indicated rate is old, so it is raised by the acknowledgements since then (paper 003, 2.4).
+            // The indicated rate is old, so it is raised by the acknowledgements received since the indication (paper 003, 2.4).
             *reported = *reported + self.least * (config.increase * (least - self.acked) as f64);
         }
         self.acked = least;
@@ -385,7 +387,7 @@ impl Session {
         self.store.forget_below(least);
     }
 
-    /// Sends one acknowledgement for all receivers, if there is progress or upstream needs a sign of life.
+    /// Sends one acknowledgement for all receivers, if there is progress or the upstream node needs a sign of life.
     fn acknowledge(&mut self, config: &Config, seen: &mut RouterObservation, cx: &mut Cx<'_>) {
         let now = cx.now;
         let is_news = self.ack_at == Time::ZERO;
@@ -395,7 +397,7 @@ impl Session {
             return;
         }
         let receivers = self.exits.iter().map(|exit| exit.children.len()).sum::<usize>().max(1);
-        // The router may acknowledge as often as all receivers behind it together.
+        // The router may send as many acknowledgements as all receivers behind it would send together.
         let turn = match self.every {
             Span::ZERO => Span::ZERO,
             every => (every / receivers as u64).max(MIN_TURN),
@@ -461,7 +463,7 @@ impl Session {
         Verdict::Pass
     }
 
-    /// Processes the departure of a neighbour without notice. The progress of the remaining receivers is sent after `SOON`.
+    /// Processes the unannounced departure of a neighbour. The progress of the remaining receivers is sent after `SOON`.
     pub(super) fn on_gone(&mut self, port: Port, who: ReceiverId, config: &Config, now: Time) {
         if let Ok(place) = self.place(port) {
             self.lose(place, who, now);
@@ -472,7 +474,7 @@ impl Session {
         }
     }
 
-    /// Processes a report of another kind. Of the answers to a start-up round, only useful ones pass.
+    /// Processes a report of another kind. Answers to a start-up round pass only if they are useful upstream.
     pub(super) fn on_other(&mut self, report: &Report, seen: &mut RouterObservation) -> Verdict {
         if self.start_up.lets_through(&report.content).unwrap_or(true) {
             return Verdict::Pass;
@@ -519,8 +521,8 @@ impl Session {
         }
         let rate = Rate::from_bps(f64::from(level));
         let rule = Exclusion { count: config.exclude, within: config.exclude_within };
-        // Only losses on the path to the next node count, not losses behind another router. While this router misses packets, it
-        // cannot locate the loss.
+        // Only a loss on the link to the next node counts, not a loss behind another router. If this router itself misses
+        // packets, it cannot locate the loss.
         let is_loss = matches!(report.content, ReportContent::Congested { cause: Cause::Loss, .. });
         if config.exclude > 0
             && is_loss
@@ -542,7 +544,7 @@ impl Session {
             return Verdict::Drop;
         }
         if let ReportContent::Congested { level, cause, .. } = &mut report.content {
-            // For upstream nodes these losses are behind this router, where packets now wait.
+            // Upstream nodes must treat the losses as packets that wait at this router, not as losses on the path to this router.
             (*level, *cause) = (further.bps() as f32, Cause::Accumulation);
         }
         report.from = self.speaker.unwrap_or(report.from);

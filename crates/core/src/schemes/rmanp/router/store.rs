@@ -9,7 +9,7 @@ use crate::time::Time;
 pub(super) struct Store {
     ring: Vec<Option<Slot>>,
     most: usize,
-    /// Number after the highest packet stored so far.
+    /// One more than the highest number of a packet stored so far.
     end: u64,
     /// Number below which no packet is stored.
     first: u64,
@@ -22,7 +22,7 @@ pub(super) struct Slot {
     seq: u64,
     pub packet: Packet,
     pub came_at: Time,
-    /// Exit and time of its latest repetition.
+    /// Exit and time of the packet's latest repetition.
     pub repaired: Option<(Port, Time)>,
 }
 
@@ -48,7 +48,7 @@ impl Store {
         self.ring.get_mut(place)?.as_mut().filter(|slot| slot.seq == seq)
     }
 
-    /// Stores a packet, unless all receivers have it or it is too old for the ring.
+    /// Stores a packet, unless all receivers have the packet or it is too old for the ring.
     pub(super) fn put(&mut self, seq: u64, packet: Packet, now: Time) {
         if seq < self.first || seq.saturating_add(self.most as u64) < self.end {
             return;

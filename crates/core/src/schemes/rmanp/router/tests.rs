@@ -13,7 +13,7 @@ const SIZE: u16 = 1000;
 /// The output of a router.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Out {
-    /// A packet sent through a port: number, rate in bytes per second, and its flags for gaps and repairs.
+    /// A packet sent through a port: its number, its rate in bytes per second, and its flags for gaps and repairs.
     Data {
         port: u16,
         seq: u64,
@@ -21,11 +21,11 @@ enum Out {
         gap: bool,
         again: bool,
     },
-    /// An acknowledgement sent upstream, of all packets below this one.
+    /// An acknowledgement, sent upstream, of all packets below this number.
     Ack(u64),
-    /// A request sent upstream: first packet and number of packets.
+    /// A request sent upstream: the first packet and the number of packets.
     Lost(u64, u16),
-    /// A congestion indication sent upstream, in bytes per second.
+    /// A congestion indication sent upstream: its rate in bytes per second.
     Ci(f64),
     Leaves(u64),
 }
@@ -174,13 +174,13 @@ fn close(out: &[Out], rates: &[f64]) {
 }
 
 #[test]
-fn routers_of_figure_1_reduce_8_to_6_4_and_then_to_6_336() {
-    // AR4 detects the gap: 0.8 * 8.
+fn routers_of_figure_1_reduce_a_rate_of_8_to_6_4_then_6_336() {
+    // AR4 detects the gap and indicates 0.8 of 8 kB/s.
     let mut ar4 = Bench::known(Config::default());
     let out = ar4.data(2, 8_000.0);
     close(&out, &[6_400.0]);
     assert!(out.contains(&Out::Data { port: 1, seq: 2, rate: 8_000, gap: true, again: false }));
-    // AR2 limits the exit from which the indication arrived, and forwards 0.99 of the rate.
+    // AR2 limits the exit at which the indication arrived, and forwards the indication with 0.99 of the rate.
     let mut ar2 = Bench::known(Config::default());
     ar2.data(1, 8_000.0);
     close(&ar2.report(1, ci(6_400.0, Cause::Loss)), &[6_336.0]);
@@ -246,11 +246,11 @@ fn indicated_rate_grows_with_each_acknowledged_packet() {
 }
 
 #[test]
-fn excessive_rate_growth_causes_another_indication() {
+fn congestion_is_indicated_again_after_the_rate_has_recovered() {
     let mut it = Bench::known(Config { increase: 0.0, ..Config::default() });
     it.data(1, 8_000.0);
     close(&it.report(1, ci(6_400.0, Cause::Loss)), &[6_336.0]);
-    // Packets in flight belong to the same congestion.
+    // Packet 2 was in flight at the first indication, so its loss belongs to the same congestion event.
     it.data(2, 8_000.0);
     assert_eq!(it.report(2, ci(6_400.0, Cause::Loss)), []);
     for (seq, rate) in [(3, 6_336.0), (4, 7_000.0), (5, 7_900.0)] {
@@ -300,7 +300,8 @@ fn retransmissions_precede_new_packets_on_requesting_branches() {
     assert_eq!(it.report(2, lost(5, 1)), [again(2, 5, 8_000)], "at once where there is no limit");
     assert_eq!(it.report(2, lost(5, 1)), [], "not twice for two who lost the same");
     assert_eq!(it.router.observe().repairs, 2);
-    // The router requests packets that it lacks, and sends them to the exits that requested them.
+    // The router requests the packets that it lacks, and sends each of them to the exits behind which a receiver has requested
+    // the packet.
     it.data(9, 8_000.0);
     assert_eq!(it.report(3, lost(6, 3)), [], "it has asked");
     assert_eq!(it.flagged(7, 2_000.0, Flags::REPAIR), [again(3, 7, 2_000)]);
@@ -340,7 +341,7 @@ fn branch_without_receivers_is_pruned_except_for_probes() {
 }
 
 #[test]
-fn a_branch_below_the_minimum_rate_is_excluded() {
+fn router_excludes_receiver_that_requests_below_the_least_rate() {
     let mut it = Bench::known(Config::default());
     it.data(1, 2_000.0);
     for _ in 0..4 {
@@ -368,7 +369,7 @@ fn a_branch_below_the_minimum_rate_is_excluded() {
 }
 
 #[test]
-fn restarted_router_delays_its_first_acknowledgement() {
+fn new_router_sends_no_acknowledgement_while_its_exits_settle() {
     let mut it = Bench::new(Config::default());
     it.data(50, 8_000.0);
     assert_eq!(it.report(1, acknowledged(51, Span::ZERO)), []);
@@ -379,7 +380,7 @@ fn restarted_router_delays_its_first_acknowledgement() {
     assert_eq!(it.report(1, acknowledged(53, Span::ZERO)), []);
     assert_eq!(it.report(3, acknowledged(53, Span::ZERO)), []);
     assert_eq!(it.report(2, acknowledged(40, Span::ZERO)), [Out::Ack(40)]);
-    // The router requests packets from before its start from upstream.
+    // The router forwards requests for packets from before its start.
     assert_eq!(it.report(2, lost(40, 2)), [Out::Lost(40, 2)]);
 }
 
@@ -400,7 +401,7 @@ fn silent_branches_and_silent_sessions_expire() {
 }
 
 #[test]
-fn a_routers_memory_use_is_integrated_over_time() {
+fn storage_time_of_packets_at_a_router_is_summed() {
     let mut it = Bench::known(Config::default());
     it.data(1, 8_000.0);
     it.data(2, 8_000.0);
