@@ -5,11 +5,11 @@ use faircast_core::schemes::Scheme;
 use faircast_wire::encode::IPV6_HEADERS;
 use faircast_wire::{Announce, MAX_DATA_HEADER};
 
-/// Root of a live stream, which has no root hash because no receiver needs all of it.
+/// Root of a live stream. A live stream has no root hash, because no receiver needs all of the stream.
 pub(crate) const LIVE_ROOT: [u8; 32] = [0; 32];
 
-/// Maximum overhead of a symbol in a packet: the headers, and up to 7 bytes of padding because symbol sizes are multiples of
-/// eight.
+/// Maximum difference between packet size and symbol size: the headers, and up to 7 bytes of padding because symbol sizes are
+/// multiples of eight.
 const MAX_OVERHEAD: usize = IPV6_HEADERS + MAX_DATA_HEADER + 7;
 
 /// Returns the announced scheme with its options; `None` if this version does not support it.
@@ -19,7 +19,7 @@ pub(crate) fn scheme_of(announce: &Announce) -> Option<Scheme> {
     Some(scheme.with_packet_size(announce.packet_size))
 }
 
-/// Returns the division of the content into blocks and symbols; `None` if it is invalid.
+/// Returns the division of the content into blocks and symbols; `None` if the announced division is invalid.
 pub(crate) fn geometry_of(announce: &Announce) -> Option<Geometry> {
     let geometry = Geometry {
         stream_len: announce.stream_len,
@@ -27,12 +27,13 @@ pub(crate) fn geometry_of(announce: &Announce) -> Option<Geometry> {
         symbol_size: announce.symbol_size,
         symbols_per_block: announce.symbols_per_block,
     };
-    // Streams in layers have no manifest, because late joiners would not receive it.
+    // Streams in layers have no manifest, because late joiners would not receive the manifest.
     let described = if announce.has_streams() { Geometry { manifest_len: 1, ..geometry } } else { geometry };
     described.check().is_ok().then_some(geometry)
 }
 
-/// Whether packets of the announced size hold a symbol, with no more overhead than possible.
+/// Whether a symbol and its headers fit the announced packet size, and the packet size exceeds the symbol size by at most the
+/// maximum overhead.
 pub(crate) fn packet_size_fits(announce: &Announce) -> bool {
     let around = announce.packet_size.checked_sub(announce.symbol_size);
     around.is_some_and(|bytes| (Announce::MIN_PACKET.into()..=MAX_OVERHEAD).contains(&usize::from(bytes)))

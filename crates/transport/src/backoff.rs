@@ -1,14 +1,15 @@
-//! The rate of requests of a group. Receivers send membership messages in turns
-//! ([`Members::spread`](crate::members::Members::spread)), but requests at once. A repair serves all receivers, so one request is
-//! enough for a loss that many receivers share. The number of requests is small in this case, but unlimited if each receiver has
-//! different losses.
+//! Limit of the number of requests per second in a group. Receivers send membership messages in turns
+//! ([`Members::spread`](crate::members::Members::spread)), but requests immediately. A repair serves all receivers, so one
+//! request is enough for a loss that many receivers share. If losses are shared, there are few requests. If losses are
+//! independent, the number of requests grows with the group.
 //!
-//! So the source counts requests. If more than [`REQUESTS_PER_SECOND`] arrive, its status asks receivers to request less often.
-//! At the highest level, each receiver sends one request per spread. The group then sends [`REQUESTS_PER_SECOND`] in total,
-//! regardless of its size (docs/reliability.md, "The rate of feedback"). A request lists all present losses of its receiver.
+//! So the source counts requests. If more than [`REQUESTS_PER_SECOND`] arrive, the source announces a higher level in its status,
+//! and receivers request less often. At the highest level, each receiver sends one request per spread. The spread is the time
+//! over which all members distribute their feedback. The group then sends [`REQUESTS_PER_SECOND`] in total, regardless of its
+//! size (docs/reliability.md, "The rate of feedback"). A request lists all symbols that its receiver lacks.
 //!
-//! A few receivers with many requests are not slowed down more than necessary. Otherwise, if two members of a large group lacked
-//! symbols, both would wait for seconds.
+//! If only a few receivers send requests, a lower level suffices. At the highest level, members of a large group wait for seconds
+//! between requests, even if only two of them lack symbols.
 
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
@@ -21,28 +22,29 @@ pub const REQUESTS_PER_SECOND: u64 = 1_000;
 /// Maximum number of requests at once: the requests of half a second.
 const BURST: f64 = REQUESTS_PER_SECOND as f64 / 2.0;
 
-/// Maximum number of members without a limit. The requests of such a group are limited by its data, and its windows arrive as
-/// often as acknowledgements of TCP.
+/// Maximum size of a group without a limit of requests. In such a small group, the data rate limits the number of requests, and
+/// windows arrive as often as acknowledgements of TCP.
 pub const SMALL: usize = 24;
 
 /// The highest level.
 const MAX_LEVEL: u8 = 3;
 
-/// Duration, in addition to two round trips, for which requests may still arrive that were sent before receivers knew a new
-/// level.
+/// After a level change, the source waits for this time and two round trips before it raises the level again. Until then,
+/// receivers that do not know the new level may still send requests.
 const SETTLES: Span = Span::from_millis(100);
 
 /// Interval after which a lower level is considered.
 const LOOK: Span = Span::from_secs(2);
 
-/// Ratio of the request limits of adjacent levels. The level is lowered if this multiple of the present requests is within the
-/// limit.
+/// Ratio of the request limits of adjacent levels. The level is lowered if the number of requests, multiplied by this ratio, is
+/// within the limit.
 const STEP: u64 = 8;
 
-/// Multiple of the wanted rate of requests at which the highest level is chosen at once.
+/// The highest level is chosen at once if requests arrive at this multiple of [`REQUESTS_PER_SECOND`].
 const FAR_TOO_MUCH: f64 = 4.0;
 
-/// Divisor of the spread that gives the pause between requests at each level. At the lowest level there is no pause.
+/// Divisor of the spread at each level. The quotient is the pause between two requests of a receiver. At the lowest level there
+/// is no pause.
 const PARTS: [usize; 4] = [usize::MAX, 64, 8, 1];
 
 /// Returns the minimum time between two requests of one receiver.
@@ -57,14 +59,15 @@ pub fn pause(level: u8, spread: Span) -> Span {
 #[derive(Debug, Default)]
 pub struct RequestRate {
     level: u8,
-    /// Number of excess requests, as a bucket that empties at [`REQUESTS_PER_SECOND`]; `at`: the time of the last request.
+    /// Number of requests beyond [`REQUESTS_PER_SECOND`]: the fill of a leaky bucket that drains at this rate. `at` is the time
+    /// of the last request.
     filled: f64,
     at: Time,
     /// Time since which the bucket has not been empty.
     since: Time,
-    /// Receivers that have sent requests since that time, at most [`BURST`].
+    /// Receivers that have sent requests since that time; at most [`BURST`] are stored.
     askers: BTreeSet<ReceiverId>,
-    /// Time at which the level was last changed or reviewed; `count`: the number of requests since.
+    /// Time at which the level was last changed or reviewed. `count` is the number of requests since that time.
     looked_at: Time,
     count: u64,
 }
@@ -102,14 +105,15 @@ impl RequestRate {
         has_risen
     }
 
-    /// Returns the sufficient level if only the receivers in `askers` send requests. If these are many, returns the level for all
-    /// members.
+    /// Returns the lowest level that suffices if only the receivers in `askers` send requests. Returns the highest level if the
+    /// number of these receivers exceeds half of [`BURST`].
     fn enough(&self, members: usize) -> u8 {
         let askers = self.askers.len();
         if askers as f64 > BURST / 2.0 {
             return MAX_LEVEL; // there may be any number of further requesters
         }
-        // Each of these receivers may send one request in its part of the spread, which has a place for every member.
+        // All receivers together may send one request per member in a spread. The entry of `PARTS` is the number of requests that
+        // a receiver may send in a spread.
         (1..MAX_LEVEL).find(|level| askers * PARTS[usize::from(*level)] <= members).unwrap_or(MAX_LEVEL)
     }
 
@@ -136,7 +140,7 @@ impl RequestBackoff {
     /// Follows the source's minimum time between two requests ([`pause`]).
     pub fn follow(&mut self, pause: Span, now: Time, rng: &mut Rng) {
         if pause > self.pause {
-            // All receivers learn the level at the same moment, so each draws its turn.
+            // All receivers learn the level at the same moment, so each receiver draws a random time of its next request.
             self.free_at = self.free_at.max(now + pause.scaled(rng.unit()));
         } else if pause < self.pause {
             self.free_at = self.free_at.min(now + pause.scaled(rng.unit()));
@@ -149,7 +153,7 @@ impl RequestBackoff {
         self.free_at
     }
 
-    /// Records that it has sent a request.
+    /// Records that this receiver has sent a request.
     pub fn on_asked(&mut self, now: Time, rng: &mut Rng) {
         if self.pause > Span::ZERO {
             self.free_at = now + self.pause.scaled(0.5 + rng.unit());
@@ -167,8 +171,8 @@ mod tests {
         ReceiverId::new(number).expect("it is not zero")
     }
 
-    /// Simulates `count` receivers for `seconds` seconds. Each always has a request to send, at intervals of at least `least`.
-    /// Returns the requests in each second.
+    /// Simulates `count` receivers for `seconds` seconds. Each receiver sends requests without end, at intervals of at least
+    /// `least`. Returns the number of requests in each second.
     fn seconds(count: u32, seconds: u64, least: Span) -> (Vec<u64>, RequestRate) {
         let spread = Span::from_millis(u64::from(count)).max(Span::from_millis(10));
         let mut rng = Rng::new(1, u64::from(count));
@@ -208,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn backoff_depends_on_the_number_of_members_that_request() {
+    fn backoff_level_follows_the_rate_of_requests() {
         let mut request_rate = RequestRate::default();
         let rises = |request_rate: &mut RequestRate, from: u64, seconds: u64, every: u64| {
             let micros = (0..seconds * 1_000_000).step_by(every as usize);

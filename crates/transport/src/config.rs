@@ -26,13 +26,13 @@ pub const DEFAULT_GROUP: &str = "239.255.70.1:5777";
 /// The default group on hosts without IPv4: site-local scope, not permanently assigned (RFC 4291, 2.7).
 pub const DEFAULT_GROUP_V6: &str = "[ff15::4643:1]:5777";
 
-/// The group in which relays answer hosts that search for a relay. IPv6: site-local scope, not permanently assigned (RFC 4291,
+/// The group in which hosts search for a relay, and relays answer. IPv6: site-local scope, not permanently assigned (RFC 4291,
 /// 2.7).
 pub const FIND_GROUP: &str = "239.255.70.2:5778";
 /// See [`FIND_GROUP`]; for IPv6.
 pub const FIND_GROUP_V6: &str = "[ff15::4643:2]:5778";
 
-/// The port of relays, at which hosts without multicast attach, and of hosts that wait for an invitation.
+/// The port at which hosts without multicast attach to a relay, and at which hosts wait for an invitation.
 pub const RELAY_PORT: u16 = 5778;
 
 /// Memory for a relay's cache of each session, in bytes.
@@ -41,13 +41,13 @@ pub const RELAY_MEMORY: usize = 256_000_000;
 /// The default congestion control.
 pub const DEFAULT_SCHEME: &str = "ormcc";
 
-/// Receive buffer requested from the system, in bytes: a tenth of a second at 1 Gbit/s.
+/// Receive buffer requested from the system, in bytes. It holds the packets of a tenth of a second at 1 Gbit/s.
 pub const RECEIVE_BUFFER: usize = 16 << 20;
 
 /// Default duration for which transient faults are tolerated.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Action taken on slow receivers.
+/// Action taken for slow receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum SlowReceiverPolicy {
     /// The group adapts to its slowest receiver.
@@ -65,30 +65,33 @@ pub enum SlowReceiverPolicy {
 pub enum Content {
     /// Files and directory trees.
     Paths(Vec<PathBuf>),
-    /// Files in memory, of these names or paths.
+    /// Files in memory, with these names or paths.
     Memory(Vec<MemoryFile>),
-    /// An input that is sent as one file of this name. It is read to its end, and every receiver gets all of it. It is stored in
-    /// a temporary file without a name until the session ends.
+    /// An input that is sent as one file with this name. It is read to its end, and every receiver gets all of it. Until the
+    /// session ends, the input is stored in a temporary file without a name.
     Reader {
         /// Name of the file at the receivers.
         name: String,
         /// Input to read.
         input: Input,
     },
-    /// A live input. A late joiner starts at the present position, and data older than `history` is not repaired.
+    /// A live input. A late joiner starts at the present position, and data that was sent more than `history` ago is not
+    /// repaired.
     Live {
         /// Input to read.
         input: Input,
         /// Duration for which sent data can be repaired.
         history: Duration,
     },
-    /// A separate live stream on each layer of a layered scheme. Repairs are not requested but sent with the data.
+    /// A separate live stream on each layer of a layered scheme. Receivers request no repairs: repair symbols are sent with the
+    /// data.
     Layers {
         /// Inputs of the layers, the base layer's first.
         inputs: Vec<LayerInput>,
-        /// Age at which unsent input of a layer is dropped. Files are not dropped but wait.
+        /// Age at which unsent input of a layer is dropped. Input from files is never dropped.
         history: Duration,
-        /// Ratio of repair symbols to source symbols, 0 to 1. Receivers with high losses get twice as many.
+        /// Number of repair symbols per source symbol, 0 to 1. If receivers report high losses, the source sends up to twice this
+        /// number.
         repair: f64,
     },
 }
@@ -115,7 +118,7 @@ pub enum LayerInput {
     Reader {
         /// Input to read.
         input: Input,
-        /// Whether the input waits for its layer.
+        /// Whether the input is read at the rate of its layer, or as soon as bytes arrive.
         pacing: Pacing,
     },
     /// A file, or a named pipe.
@@ -127,15 +130,15 @@ pub enum LayerInput {
 #[non_exhaustive]
 pub struct Unicast {
     /// Addresses at which hosts attach ([`ReceiveConfig::parents`]). An unspecified address means all addresses of this host. If
-    /// the list is empty, the system chooses a port and only invited hosts are served.
+    /// the list is empty, the system chooses a port, and only invited hosts are served.
     pub listen: Vec<SocketAddr>,
     /// Maximum number of served hosts that were not invited.
     pub children: usize,
     /// Hosts that are invited ([`ReceiveConfig::listen`]).
     pub invite: Vec<InvitedHost>,
-    /// Whether packets are also sent to the group; otherwise they stay within this host.
+    /// Whether packets are also sent to the group on the network. Otherwise packets to the group stay within this host.
     pub multicast: Multicast,
-    /// Approximate memory for data that slower hosts still need, in bytes. Data beyond this is read again from the content.
+    /// Approximate memory for data that slower hosts still need, in bytes. Data that does not fit is read again from the content.
     pub memory: usize,
 }
 
@@ -144,7 +147,7 @@ pub struct Unicast {
 pub enum Multicast {
     /// Packets are also sent to the group.
     Also,
-    /// Packets stay within this host.
+    /// Packets to the group are not sent on the network: they stay within this host.
     Not,
 }
 
@@ -159,7 +162,7 @@ pub struct InvitedHost {
 }
 
 impl InvitedHost {
-    /// Returns a host of this name that waits at this address.
+    /// Returns a host with this name that waits at this address.
     pub fn new(name: impl Into<String>, address: SocketAddr) -> InvitedHost {
         InvitedHost { name: name.into(), address }
     }
@@ -202,7 +205,7 @@ impl StartNow {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Returns the flag that [`StartNow::start`] sets, for signal handlers.
+    /// Returns the flag that [`StartNow::start`] sets. Signal handlers can set this flag directly.
     #[must_use]
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.asked)
@@ -228,8 +231,8 @@ pub enum Repeat {
     Forever,
 }
 
-/// A session without feedback, for paths in one direction only, such as a data diode or a satellite. It has no congestion
-/// control, so its rate must be available on every path.
+/// A session without feedback, for paths in one direction only, such as a data diode or a satellite link. The session has no
+/// congestion control, so every path must have room for its rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct OneWay {
@@ -260,33 +263,36 @@ pub struct SendConfig {
     /// The only UDP port of this host for feedback. `None`: the group's port, or a port chosen by the system if another program
     /// uses that port.
     pub port: Option<u16>,
-    /// Time to live (hop limit) of the packets: 1 stays on the local network.
+    /// Time to live (hop limit) of the packets. With 1, packets stay on the local network.
     pub ttl: u8,
     /// Congestion control.
     pub scheme: Scheme,
-    /// Spacing of the groups of the layers, if the scheme has several layers.
+    /// Spacing of the layers' groups, if the scheme has several layers.
     pub spacing: Spacing,
-    /// Minimum rate; for a layered scheme, of its base layer.
+    /// Minimum rate; for a layered scheme, the minimum rate of its base layer.
     pub min: Option<Rate>,
     /// Maximum rate, all layers together.
     pub max: Option<Rate>,
-    /// Action taken on slow receivers. Layered schemes have their own policy and require [`SlowReceiverPolicy::Follow`].
+    /// Action taken for slow receivers. Layered schemes have their own policy and require [`SlowReceiverPolicy::Follow`].
     pub slow: SlowReceiverPolicy,
-    /// If set, sends without feedback; `min`, `max`, `slow`, `expect`, `required`, `receipts` and `join_timeout` have no effect
-    /// then. Not possible with live streams, layered schemes and hosts that are served by unicast.
+    /// If set, sends without feedback, and ignores `min`, `max`, `slow`, `expect`, `required`, `receipts` and `join_timeout`. Not
+    /// possible with live streams, layered schemes and hosts that are served by unicast.
     pub one_way: Option<OneWay>,
     /// Key under which all packets are encrypted.
     pub key: Option<GroupKey>,
     /// Key with which the content is signed. Not possible for streams in layers.
     pub sign: Option<SigningKey>,
-    /// Number of receivers after whose completion the session ends, and after whose joining it starts.
+    /// Expected number of receivers. The session starts when this number of receivers have joined, and ends when this number have
+    /// completed.
     pub expect: Option<u32>,
-    /// Hosts that must receive all content. The session starts when they have joined, and the report names absent hosts.
+    /// Hosts that must receive all content. The session starts when these hosts have joined, and the report lists absent hosts.
     pub required: Vec<RequiredHost>,
-    /// Keys of which each receiver must use one to sign its receipt. Receipts are also recorded if this is not set.
+    /// Accepted keys for receipts: each receiver must sign its receipt with one of these keys. If no keys are set, receipts are
+    /// recorded without this check.
     pub receipts: Option<ReceiptKeys>,
-    /// Total time of waiting for receivers. Before the start: for the first receiver, or for all of `expect` and `required`. At
-    /// the end: for further receivers after all have left, until the rest of this time has passed.
+    /// Total time of waiting for receivers. Before the start, the source waits for the first receiver, or for all receivers that
+    /// `expect` and `required` demand. After all receivers have left, the source waits for further receivers for the rest of this
+    /// time.
     pub join_timeout: Duration,
     /// Ends the waiting before the start.
     pub start: StartNow,
@@ -297,9 +303,9 @@ pub struct SendConfig {
     pub datagram: Option<u16>,
     /// Content to send.
     pub content: Content,
-    /// Metadata of files to send beyond names, permission bits, times and hard links.
+    /// File metadata to send, in addition to names, permission bits, times and hard links.
     pub preserve: Preserve,
-    /// Action taken on files that cannot be read.
+    /// Action taken for files that cannot be read.
     pub unreadable: Unreadable,
     /// Selects the symbolic links that are sent as the files they point to.
     pub follow: FollowLinks,
@@ -309,7 +315,7 @@ pub struct SendConfig {
     pub temporary: PathBuf,
 }
 
-/// The public keys of receivers. Each receipt must be signed with one of them.
+/// The public keys of receivers. Each receipt must be signed with one of these keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReceiptKeys(BTreeSet<[u8; 32]>);
 
@@ -334,20 +340,20 @@ impl FromIterator<VerifyKey> for ReceiptKeys {
 /// A receiver that must receive all content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequiredHost {
-    /// Host name that the receiver states; case is ignored. A name without dots also matches a host name with a domain.
+    /// Host name that the receiver states; case is ignored. A name without dots also matches this name with any domain appended.
     Name(String),
-    /// Address of the receiver's reports.
+    /// Address from which the receiver sends its reports.
     Address(IpAddr),
 }
 
 impl RequiredHost {
-    /// Parses an address, or takes the text as a name.
+    /// Parses the text as an address, or takes it as a name.
     #[must_use]
     pub fn new(text: &str) -> RequiredHost {
         text.parse().map_or_else(|_| RequiredHost::Name(text.to_owned()), RequiredHost::Address)
     }
 
-    /// Whether a receiver with this host name and this address of its reports is meant.
+    /// Whether this entry matches a receiver with this host name that reports from this address.
     #[must_use]
     pub fn is(&self, host: &str, address: IpAddr) -> bool {
         match self {
@@ -373,16 +379,17 @@ impl std::fmt::Display for RequiredHost {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Destination {
-    /// A directory, under the names that the source sends.
+    /// A directory. Files get the names that the source sends.
     Directory(PathBuf),
-    /// Sequential output, which cannot hold a tree. For a live stream in layers it receives the base layer.
+    /// Sequential output, which cannot hold a directory tree. For a live stream in layers, the base layer is written to this
+    /// output.
     Writer(Output),
     /// Memory.
     Memory(Memory),
 }
 
 impl Destination {
-    /// Returns a writer of one stream to this destination. In a directory, creates a file of this name.
+    /// Returns a writer for one stream to this destination. If the destination is a directory, creates a file with this name.
     ///
     /// # Errors
     /// If the file cannot be created.
@@ -397,14 +404,14 @@ impl Destination {
     }
 }
 
-/// Rules for the files that an output directory accepts, and for their metadata.
+/// Rules for the files in an output directory, and for their metadata.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FilePolicy {
     /// Whether content of a later session or of another source may be replaced.
     pub(crate) overwrite: OverwritePolicy,
-    /// Metadata to restore beyond names, permission bits, times and hard links.
+    /// File metadata to restore, in addition to names, permission bits, times and hard links.
     pub(crate) preserve: Preserve,
-    /// The identification of owners, by name or by number.
+    /// Whether file owners are identified by name or by number.
     pub(crate) owners_by: OwnersBy,
     /// Handling of names with terminal control characters.
     pub(crate) names: Names,
@@ -416,10 +423,10 @@ pub(crate) struct FilePolicy {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ReceiveConfig {
-    /// Hosts that may serve this one by unicast, in order of preference. If empty, the group is joined. An entry that is a group
-    /// ([`FIND_GROUP`]) means the nearest relay that answers there.
+    /// Hosts that may serve this one by unicast, in order of preference. If empty, the group is joined. If an entry is a group
+    /// ([`FIND_GROUP`]), this host searches for relays in that group, and the nearest relay that answers serves it.
     pub parents: Vec<SocketAddr>,
-    /// Instead of parents: the address at which this host waits for an invitation from a source ([`Unicast::invite`]).
+    /// Address at which this host waits for an invitation from a source ([`Unicast::invite`]). Used in place of `parents`.
     pub listen: Option<SocketAddr>,
     /// Group address and port.
     pub group: SocketAddr,
@@ -429,10 +436,10 @@ pub struct ReceiveConfig {
     pub source: Option<IpAddr>,
     /// Destination of the content.
     pub destination: Destination,
-    /// Metadata of files to restore beyond names, permission bits, times and hard links, if the source sends it and this user has
-    /// permission.
+    /// File metadata to restore, in addition to names, permission bits, times and hard links. The source must send this metadata,
+    /// and this user must have permission to restore it.
     pub preserve: Preserve,
-    /// The identification of owners at this host, by name or by number.
+    /// Whether file owners are identified at this host by name or by number.
     pub owners_by: OwnersBy,
     /// Handling of names with terminal control characters.
     pub names: Names,
@@ -445,15 +452,15 @@ pub struct ReceiveConfig {
     pub layers_to: Vec<(Layer, PathBuf)>,
     /// Keys of accepted sealed sessions. If not set, only unsealed sessions are accepted.
     pub key: Option<KeyRing>,
-    /// Evidence required that a session is active now, and not a recording.
+    /// Evidence that is required to show that a session is active now, and not a recording.
     pub replay_policy: ReplayPolicy,
-    /// Keys of which one must have signed the content. If not set, signatures are ignored.
+    /// Accepted keys for content: one of them must have signed it. If not set, signatures are ignored.
     pub verify: Option<VerifyKeys>,
     /// Key with which a receipt is signed after all content was verified and stored.
     pub sign_receipts: Option<SigningKey>,
     /// Duration without an announced session after which the receiver gives up; `None`: unlimited.
     pub join_timeout: Option<Duration>,
-    /// Duration of silence, missing data or network failure after which the receiver gives up a started session.
+    /// Duration of silence, missing data or network failure after which the receiver gives up a session that has started.
     pub idle_timeout: Duration,
     /// Whether content is flushed to the disk.
     pub durability: Durability,
@@ -463,7 +470,7 @@ pub struct ReceiveConfig {
     pub buffer: usize,
     /// Directory of temporary files without names, if the destination is not a directory.
     pub temporary: PathBuf,
-    /// The filter of the sessions to follow.
+    /// Selects the sessions to receive.
     pub accept: SessionFilter,
 }
 
@@ -506,8 +513,8 @@ impl SendConfig {
 }
 
 impl ReceiveConfig {
-    /// Returns a configuration that receives from [`DEFAULT_GROUP`] to this destination. It waits for a session without limit,
-    /// and the idle timeout is 60 s.
+    /// Returns a configuration that receives from [`DEFAULT_GROUP`] to this destination. The receiver waits for a session without
+    /// limit, and the idle timeout is 60 s.
     pub fn new(destination: Destination) -> ReceiveConfig {
         ReceiveConfig {
             parents: Vec::new(),
@@ -552,18 +559,18 @@ pub fn default_group_v6() -> SocketAddr {
     DEFAULT_GROUP_V6.parse().expect("it is an address and a port")
 }
 
-/// Returns the default group on this host, or on one of its interfaces. It is [`DEFAULT_GROUP_V6`] if only IPv6 can be used
+/// Returns the default group for this host, or for one of its interfaces: [`DEFAULT_GROUP_V6`] if only IPv6 can be used
 /// ([`faircast_net::is_ipv6_only`]), otherwise [`DEFAULT_GROUP`].
 pub fn default_group_here(interface: Option<&str>) -> SocketAddr {
     if faircast_net::is_ipv6_only(interface) { default_group_v6() } else { default_group() }
 }
 
-/// If `group` is a default group, returns a hint that hosts of the other address family have another default.
+/// If `group` is a default group, returns a hint that hosts with the other address family use another default group.
 pub fn other_default(group: SocketAddr) -> Option<String> {
     let (four, six) = (default_group(), default_group_v6());
     match group {
-        group if group == four => Some(format!("hosts without IPv4 use the group {six} when none is named")),
-        group if group == six => Some(format!("hosts with IPv4 use the group {four} when none is named")),
+        group if group == four => Some(format!("hosts without IPv4 use the group {six} by default")),
+        group if group == six => Some(format!("hosts with IPv4 use the group {four} by default")),
         _ => None,
     }
 }
@@ -572,7 +579,7 @@ pub fn other_default(group: SocketAddr) -> Option<String> {
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum BadLimits {
     /// The minimum rate exceeds the maximum rate.
-    #[error("the lowest rate ({min}) is above the highest ({max}); swap them, or leave one out")]
+    #[error("the minimum rate ({min}) is above the maximum rate ({max}); swap them, or omit one of them")]
     MinAboveMax {
         /// Configured minimum rate.
         min: Rate,
@@ -581,7 +588,7 @@ pub enum BadLimits {
     },
     /// The rate below which receivers count as slow exceeds the maximum rate.
     #[error(
-        "the rate of slow receivers ({rate}) is above the highest rate ({max}), so every receiver would be slow; lower it"
+        "receivers below {rate} count as slow, but the maximum rate is {max}, so every receiver would be slow; lower the first of these rates"
     )]
     SlowAboveMax {
         /// Configured rate below which receivers count as slow.
@@ -594,7 +601,7 @@ pub enum BadLimits {
 /// Checks that the limits of a source's rate are consistent.
 ///
 /// # Errors
-/// [`BadLimits`], if they are not.
+/// Returns [`BadLimits`] if the limits contradict each other.
 pub fn check_limits(min: Option<Rate>, max: Option<Rate>, slow: SlowReceiverPolicy) -> Result<(), BadLimits> {
     let Some(max) = max else { return Ok(()) };
     match (min, slow) {
@@ -606,11 +613,11 @@ pub fn check_limits(min: Option<Rate>, max: Option<Rate>, slow: SlowReceiverPoli
     }
 }
 
-/// Converts a configured duration to the form that sessions use.
+/// Converts a duration of the configuration to the type that sessions use.
 pub fn span(duration: Duration) -> Span {
     Span::from_nanos(duration.as_nanos().min(u128::from(u64::MAX)) as u64)
 }
-/// Minimum time over which feedback is spread: on the local network, and (`SPREAD_FAR`) beyond it.
+/// Minimum time over which feedback is spread on the local network. `SPREAD_FAR` is the minimum for larger networks.
 const SPREAD_LOCAL: Span = Span::from_millis(10);
 const SPREAD_FAR: Span = Span::from_millis(200);
 

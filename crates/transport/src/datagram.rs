@@ -5,15 +5,15 @@ use faircast_net::Choice;
 use faircast_wire::encode::{IPV4_HEADERS, IPV6_HEADERS, MAX_ANNOUNCE};
 use std::net::SocketAddr;
 
-/// Default limit of packets: the size that an Ethernet frame carries.
+/// Default limit of the packet size: the payload of an Ethernet frame.
 const ETHERNET_MTU: usize = 1500;
 
-/// Minimum size: an announcement fits, and symbols are large compared with their headers.
+/// Minimum size, in bytes. An announcement fits this size, and symbols are large compared with their headers.
 const MIN_SIZE: usize = 400;
 
 const _: () = assert!(MAX_ANNOUNCE <= MIN_SIZE, "an announcement would not fit");
 
-/// Maximum size; larger datagrams have no advantage.
+/// Maximum size, in bytes; larger datagrams have no advantage.
 const MAX_SIZE: usize = 65_000;
 
 /// Returns the size of the IP and UDP headers in bytes.
@@ -21,7 +21,7 @@ pub fn overhead(group: SocketAddr) -> usize {
     if group.is_ipv4() { IPV4_HEADERS } else { IPV6_HEADERS }
 }
 
-/// Returns the size of the largest datagram to the group on this interface, in bytes: the requested size, if it fits.
+/// Returns the maximum size of datagrams to the group on this interface, in bytes: the requested size, or the default.
 ///
 /// # Errors
 /// If the requested size does not fit, or the interface's MTU is too small.

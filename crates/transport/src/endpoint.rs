@@ -1,7 +1,7 @@
-//! The endpoint: one session at one host, without sockets and clock.
+//! The endpoint: one session at one host, without sockets or a clock.
 //!
-//! The driver of an endpoint delivers datagrams and the time, sends its packets, and joins its groups. It is `faircast-driver`
-//! with sockets, or a test with a virtual network.
+//! The driver of an endpoint delivers datagrams and the time, sends the endpoint's packets, and joins its groups. The driver is
+//! `faircast-driver` with sockets, or a test with a virtual network.
 //!
 //! ```text
 //!   handle_datagram(..)            poll_transmit(..) until None   -> datagrams to a group or a host
@@ -10,7 +10,7 @@
 //!                                  poll_timeout(now)              -> when to call handle_timeout
 //! ```
 //!
-//! The polled values may have changed after each call. Unnecessary calls are harmless.
+//! Any of these calls may change the polled values. Unnecessary calls are harmless.
 
 use crate::event::Event;
 use faircast_core::time::{Span, Time};
@@ -27,11 +27,11 @@ pub struct Datagram<'a> {
     pub from: SocketAddr,
     /// The ECN field of its IP header.
     pub ecn: Ecn,
-    /// Time at which the kernel received it; not later than the present.
+    /// Time at which the kernel received the datagram; not later than the present.
     pub arrived: Time,
 }
 
-/// Datagrams to send, contiguous in the caller's buffer.
+/// Description of datagrams to send, which are contiguous in the caller's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmit {
     /// Size of each datagram in bytes; the last one may be shorter.
@@ -56,13 +56,13 @@ pub struct Backlog {
 /// An event at the host.
 #[derive(Clone, Copy)]
 pub enum HostEvent<'a> {
-    /// The buffers of this endpoint's sockets: the fill of the base group's socket, and the drops of all sockets.
+    /// State of this endpoint's socket buffers: the fill of the buffer of the base group, and the number of drops at all sockets.
     Backlog(Backlog),
     /// All arrived datagrams have been handled, so that collected data can be written now.
     Drained,
     /// The network has changed, or has recovered from a failure.
     NetworkChanged {
-        /// Address from which the packets of a source are sent from now on.
+        /// New address from which a source sends its packets.
         local: Option<SocketAddr>,
     },
     /// One of [`Endpoint::groups`] could not be joined.
@@ -85,10 +85,10 @@ pub trait Endpoint {
     /// Handles an event at the host.
     fn handle_host_event(&mut self, _notice: HostEvent<'_>, _now: Time) {}
 
-    /// Writes the packets to send now to `out`, which is emptied first. Returns `None` if there are no packets.
+    /// Empties `out`, and writes into it packets that must be sent now. Returns `None` if there are no packets.
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit>;
 
-    /// Returns the time of the next call of [`Endpoint::handle_timeout`]. It is not later than `now` if packets are to be sent.
+    /// Returns the time of the next call of [`Endpoint::handle_timeout`]: not later than `now` if packets are to be sent.
     fn poll_timeout(&self, now: Time) -> Time;
 
     /// Returns the oldest pending event.
@@ -99,18 +99,19 @@ pub trait Endpoint {
         &[]
     }
 
-    /// Whether an endpoint with a parent also needs the session's own group.
+    /// Whether an endpoint with a parent must also join the session's own group.
     fn receives_group(&self) -> bool {
         false
     }
 
-    /// Whether datagrams are accepted. If not, leave them in the sockets for now: the reader of this endpoint's output is slower
-    /// than the input.
+    /// Whether datagrams are accepted. If not, leave datagrams in the sockets for now: the reader of this endpoint's output is
+    /// slower than the input.
     fn accepts(&mut self, _now: Time) -> bool {
         true
     }
 
-    /// Returns the duration of the followed source's silence; `None` for a source, and while no source is followed.
+    /// Returns the duration for which the source that this receiver follows has been silent; `None` at a source, and while no
+    /// source is followed.
     fn silence(&self, _now: Time) -> Option<Span> {
         None
     }
@@ -118,6 +119,6 @@ pub trait Endpoint {
     /// Ends the session early and notifies its peers.
     fn stop(&mut self, now: Time);
 
-    /// Whether all work is done. Call it after sending the datagrams of [`Endpoint::poll_transmit`].
+    /// Whether all work is done. Call this method after sending the datagrams of [`Endpoint::poll_transmit`].
     fn is_finished(&self) -> bool;
 }

@@ -42,7 +42,7 @@ pub enum JoinObstacle {
     Unsealed,
     /// A session was found whose packets appear to be minutes old.
     #[error(
-        "a session was found whose clock differs from this host's by minutes: set the clocks, or let this host answer the source, which then needs no clock"
+        "a session was found, but its source's clock differs from this host's by minutes: set the clocks, or let this host answer the source; then the clocks need not agree"
     )]
     Stale,
     /// A session was found that is sealed under another key.
@@ -50,12 +50,12 @@ pub enum JoinObstacle {
     OtherKey(faircast_wire::KeyId),
     /// A session of another format version was found.
     #[error(
-        "a session of format version {0} was found, and this program supports version {VERSION}: update the older end"
+        "a session of format version {0} was found, and this program supports version {VERSION}: update the older program"
     )]
     Version(u8),
-    /// An announcement came from another address than it states.
+    /// The source address that an announcement states is not the address from which it was sent.
     #[error(
-        "a session is announced from {from} in the name of {stated}: a recording, or addresses are translated on the path"
+        "a session is announced from {from}, but states the source address {stated}: it is a recording, or addresses are translated on the path"
     )]
     Elsewhere {
         /// The stated address.
@@ -64,13 +64,15 @@ pub enum JoinObstacle {
         from: std::net::SocketAddr,
     },
     /// A session was found whose packets cannot be decrypted.
-    #[error("packets arrive that cannot be opened: is it the same key?")]
+    #[error("packets arrive that cannot be decrypted: does the source use the same key?")]
     DoesNotOpen,
     /// A session with unsigned content was found, and signatures are required.
     #[error("a session was found whose content is not signed: leave out the public key to accept it")]
     Unsigned,
     /// A session was found that is signed with another key.
-    #[error("a session was found that another key has signed: is it the public key of this source?")]
+    #[error(
+        "a session was found that is signed with another key: is the given public key the one of this source?"
+    )]
     OtherSigner,
     /// A session was found whose announcement does not match its signature.
     #[error(
@@ -81,34 +83,40 @@ pub enum JoinObstacle {
     #[error("streams in layers were found, which cannot be signed: leave out the public key to accept them")]
     UnsignedStreams,
     /// A session with an unknown scheme was found.
-    #[error("a session was found that uses a congestion control this version does not know")]
+    #[error(
+        "a session was found whose congestion control this version does not support: update this program"
+    )]
     UnknownScheme,
     /// A host that should serve this receiver by unicast does not answer.
     #[error("{}", unanswered(.0))]
     NoParent(std::net::SocketAddr),
     /// No session was found, and this host was not invited.
-    #[error("no source has invited this host: is this host on its list, and does UDP reach it?")]
+    #[error(
+        "no source has invited this host: does the source list this host, and does UDP from the source reach it?"
+    )]
     Uninvited,
-    /// A relay found a session with a stream on each layer.
-    #[error("a session with a stream on each layer is announced: relays pass on files and single streams")]
+    /// A relay found a session with a live stream on each layer.
+    #[error("a session with a stream on each layer was found: relays forward only files and single streams")]
     Layered,
     /// An agent found a session whose congestion control has no agents.
     #[error(
-        "a session was found whose congestion control has no agents, only `mtcp` has: a relay that is a repeater passes it on"
+        "a session was found whose congestion control has no agents (only `mtcp` has agents): start the relay as a repeater"
     )]
     NoAgents,
     /// An active router found a session that it does not support.
     #[error(
-        "a session was found that does not use `{0}`, the scheme of this router: it is left to the kernel's forwarding"
+        "a session was found that does not use `{0}`, the scheme of this router: the forwarding of its packets is left to the kernel"
     )]
     NoRouter(&'static str),
-    /// A session without feedback was found, and this receiver requires answers of sources.
+    /// A session without feedback was found, and this receiver requires answers from sources.
     #[error(
-        "a session without feedback was found, whose source does not answer: accept sessions by this host's clock to follow it"
+        "a session without feedback was found, so its source sends no answers: to receive it, accept sessions by this host's clock"
     )]
     OneWay,
-    /// A session was found whose source or size is not accepted here.
-    #[error("a session was found that is not accepted here: its source has another name, or it is too large")]
+    /// A session was found whose source or size this receiver does not accept.
+    #[error(
+        "a session was found that this host does not accept: its source has another name, or its content is too large"
+    )]
     NotAccepted,
     /// A session was found whose packet size and symbol size contradict each other.
     #[error("a session was found whose announced packet size does not fit its symbols")]
@@ -118,7 +126,7 @@ pub enum JoinObstacle {
     Senseless,
     /// A session was found whose source does not answer.
     #[error(
-        "a session is announced by {0}, which does not answer: is the reverse path blocked, or is it a recording?"
+        "a session is announced by {0}, which does not answer: is the reverse path blocked, or is the session a recording?"
     )]
     Unanswering(std::net::SocketAddr),
     /// Packets of another format arrived.
@@ -131,7 +139,7 @@ pub enum JoinObstacle {
     },
 }
 
-/// Returns the rule that a source's packet filter needs.
+/// Returns the rule that the packet filter at a source needs.
 pub(crate) fn must_accept(port: u16) -> String {
     format!("This host must accept UDP from receivers on port {port}")
 }
@@ -154,20 +162,20 @@ pub fn amount(bytes: u64) -> String {
     }
 }
 
-/// Describes the verified data of a failed receiver, and whether the next run resumes from it.
+/// Describes the verified data of a failed receiver, and whether the receiver's next run resumes with this data.
 fn stored(verified_bytes: u64, resumes: bool) -> String {
     match (verified_bytes, resumes) {
-        (0, _) => "no data was verified, start the receiver again".to_owned(),
+        (0, _) => "no data was verified; start the receiver again".to_owned(),
         (bytes, true) => {
-            format!("{} are verified and stored, a receiver that is started again resumes", amount(bytes))
+            format!("{} are verified and stored; a restarted receiver resumes", amount(bytes))
         }
         (bytes, false) => {
-            format!("{} were verified, a restarted receiver begins again", amount(bytes))
+            format!("{} were verified; a restarted receiver starts from the beginning", amount(bytes))
         }
     }
 }
 
-/// Describes that no receiver joined, with the refusal reasons of hosts.
+/// Returns the message that no receiver joined, with the reasons of hosts that refused to join.
 fn no_receiver_joined(
     group: SocketAddr,
     waited: Duration,
@@ -177,14 +185,14 @@ fn no_receiver_joined(
     match named_refusals(each) {
         Some(refusals) => format!("no receiver joined; {refusals}"),
         None => format!(
-            "no receiver answered on {group} within {}; is one running there, on the same group, with the same key, within {ttl} hops? {}",
+            "no receiver answered on {group} within {}; does a receiver run on this group, with the same key, within {ttl} hops? {}",
             seconds(waited.as_secs_f64()),
             must_accept(port)
         ),
     }
 }
 
-/// Lists the hosts that refuse, with their reasons, as in `pc1 has another key (1f2e3d4c), pc2 has no key`.
+/// Lists the hosts that refuse to join, with their reasons, as in `pc1 has another key (1f2e3d4c), pc2 has no key`.
 #[must_use]
 pub fn named_refusals(each: &[ReceiverReport]) -> Option<String> {
     let refused = each.iter().filter(|one| one.outcome == ReceiverOutcome::Refused);
@@ -204,21 +212,19 @@ fn all_are_absent(invited: usize, waited: Duration) -> String {
     let waited = seconds(waited.as_secs_f64());
     match invited {
         0 => format!(
-            "no host asked to be served within {waited}; does a receiver run that has this host as its parent, with the same \
-             key, and does UDP reach this host?"
+            "no host attached within {waited}; does a receiver with the same key have this host as its parent, and does UDP reach this host?"
         ),
         invited => format!(
-            "none of {invited} hosts joined within {waited} of the invitation; do receivers wait there, with the same key, and does \
-             UDP reach them?"
+            "none of the {invited} invited hosts joined within {waited}; do receivers with the same key wait on these hosts, and let UDP reach them"
         ),
     }
 }
 
-/// Describes that no session was found, with the obstacle if known.
+/// Returns the message that no session was found, with the obstacle if known.
 fn nothing_found(group: SocketAddr, waited: Duration, seen: Option<JoinObstacle>) -> String {
     let waited = seconds(waited.as_secs_f64());
     match seen {
-        Some(seen @ JoinObstacle::NoParent(_)) => format!("no session within {waited}: {seen}"),
+        Some(seen @ JoinObstacle::NoParent(_)) => format!("no session was found within {waited}: {seen}"),
         Some(seen) => format!("no session was announced on {group} within {waited}; {seen}"),
         None => format!("no session was announced on {group} within {waited}"),
     }
@@ -227,9 +233,11 @@ fn nothing_found(group: SocketAddr, waited: Duration, seen: Option<JoinObstacle>
 fn unanswered(place: &SocketAddr) -> String {
     match place.ip().is_multicast() {
         true => format!(
-            "no relay answers in {place}: does one listen within 16 hops, and does multicast reach it?"
+            "no relay answers in the group {place}: does a relay listen within 16 hops, and does multicast reach it?"
         ),
-        false => format!("{place} does not answer: does a relay listen there, and does UDP pass?"),
+        false => {
+            format!("{place} does not answer: does a relay listen at this address, and does UDP reach it?")
+        }
     }
 }
 
@@ -241,10 +249,10 @@ pub enum EndReason {
     #[error("this host was too slow, and its source drops slow receivers")]
     TooSlow,
     /// The source has completed its repetitions, and receives no feedback.
-    #[error("it has ended its repetitions, and receives no answers")]
+    #[error("it has completed its repetitions, and a session without feedback sends no repairs")]
     SentEnough,
     /// The source has stopped waiting.
-    #[error("its waiting time was over")]
+    #[error("it has stopped waiting for this host")]
     WaitedEnough,
     /// The source was stopped.
     #[error("it was stopped")]
@@ -252,7 +260,8 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// Returns the reason for the end of a session, from the last status of its source and whether the session has no feedback.
+    /// Returns the reason why a source ended a session. It is derived from the source's last status, and from whether the session
+    /// has no feedback.
     pub(crate) const fn of(status: &faircast_wire::Status, is_one_way: bool) -> EndReason {
         match (status.flags & faircast_wire::Status::STOPPED != 0, is_one_way) {
             (true, _) => EndReason::Stopped,
@@ -284,13 +293,13 @@ impl Unlayered {
     /// Returns a hint about the alternative.
     const fn instead(self) -> &'static str {
         match self {
-            Unlayered::LiveStream => "give each layer a stream of its own, or choose another scheme",
+            Unlayered::LiveStream => "give each layer a separate stream, or choose another scheme",
             Unlayered::SlowPolicy => {
-                "slow receivers join fewer layers and do not slow the others, follow them"
+                "slow receivers join fewer layers, so they do not slow other receivers down; choose the policy `follow`"
             }
             Unlayered::Unicast => "choose a scheme at one rate: each host has its own rate",
             Unlayered::OneWay => {
-                "it is sent at a fixed rate: leave out the scheme, or send in a format without feedback"
+                "such a session is sent at a fixed rate; omit the scheme, or choose a format without feedback"
             }
         }
     }
@@ -301,7 +310,7 @@ pub trait FormatFault: std::error::Error + Send + Sync + 'static {
     /// Returns the class of the error.
     fn class(&self) -> Class;
 
-    /// Whether the error only states that no packets were received. Its cause is different if this host's network had failed.
+    /// Whether the error states only that packets are missing, so that a failure of this host's network may have caused it.
     fn may_be_the_network(&self) -> bool {
         false
     }
@@ -338,16 +347,16 @@ impl<T: FormatFault> From<T> for FormatError {
     }
 }
 
-/// An invalid configuration, by itself or for the session that was found.
+/// An invalid configuration. It is invalid in itself, or does not suit the session that was found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// Contradictory limits of the rate.
     #[error(transparent)]
     Limits(#[from] BadLimits),
-    /// A datagram size that leaves no room for symbols, or that exceeds the interface's MTU.
+    /// A datagram size that is too small for symbols, or that exceeds the interface's MTU.
     #[error(
-        "datagrams of {datagram} bytes: the interface carries at most {largest}, and symbols need at least {least}"
+        "datagrams of {datagram} bytes are not possible: the interface carries at most {largest} bytes, and symbols need at least {least} bytes"
     )]
     DatagramSize {
         /// The requested size.
@@ -359,7 +368,7 @@ pub enum ConfigError {
     },
     /// The options of the scheme do not fit the announcement.
     #[error(
-        "the congestion control's options take {len} bytes where the announcement has room for {most}: set fewer of them"
+        "the congestion control's options take {len} bytes, but the announcement has room for {most}: set fewer options"
     )]
     SchemeOptions {
         /// Length of the options, in bytes.
@@ -367,9 +376,9 @@ pub enum ConfigError {
         /// Room in the announcement, in bytes.
         most: usize,
     },
-    /// The address or port of the group is too high for all layers.
+    /// The group has so high an address or port that there are not enough groups for all layers.
     #[error(
-        "{scheme} sends {layers} layers and there is no group for layer {top} by {by} from {group}; choose a lower one, or layers by {other}, or fewer layers"
+        "{scheme} sends {layers} layers, but there is no group for layer {top} by {by}, starting at {group}; choose a lower group, groups by {other}, or fewer layers"
     )]
     NoGroupForLayer {
         /// Name of the scheme.
@@ -394,14 +403,14 @@ pub enum ConfigError {
         scheme: &'static str,
     },
     /// Streams in layers with a scheme that has no layers.
-    #[error("streams on layers need a scheme that sends in layers, which {scheme} does not; use rlc or gmcc")]
+    #[error("streams in layers need a scheme with layers, but {scheme} has none; use rlc or gmcc")]
     NeedsLayers {
         /// Name of the scheme.
         scheme: &'static str,
     },
     /// A number of streams that does not match the number of layers.
     #[error(
-        "{count} streams do not fit the {layers} layers of {scheme}; give 1 to {layers}, base layer first"
+        "{count} streams do not match the {layers} layers of {scheme}; give 1 to {layers} streams, starting with the base layer"
     )]
     LayerInputs {
         /// Number of streams.
@@ -417,19 +426,21 @@ pub enum ConfigError {
     )]
     LayersUnsigned,
     /// An option that requires feedback, in a session without feedback.
-    #[error("{what} cannot be sent without feedback: send files, by multicast, at a rate above 0")]
+    #[error(
+        "{what} is not possible in a session without feedback: send files, by multicast, at a rate above 0"
+    )]
     NotOneWay {
         /// The option.
         what: &'static str,
     },
     /// Receipts were requested for a live stream, which has no hash.
     #[error(
-        "a live stream has no receipts, because late joiners receive another part of it; leave the keys of receipts out"
+        "a live stream has no receipts, because late joiners receive another part of it; omit the keys for receipts"
     )]
     LiveReceipts,
-    /// The relay has no destination other than the origin of its packets.
+    /// The relay has one branch, which sends to the interface and group from which the relay receives packets.
     #[error(
-        "packets to {group} on {interface} would be passed on only to the interface on which they arrived; name another interface or group"
+        "packets to {group} on {interface} would be forwarded only to the interface on which they arrived; choose another interface or group"
     )]
     NoBranch {
         /// The group.
@@ -439,7 +450,7 @@ pub enum ConfigError {
     },
     /// Content larger than the allowed memory.
     #[error(
-        "the session carries {bytes} bytes, and {limit} bytes of memory are allowed; allow more, or receive into a directory"
+        "the session carries {bytes} bytes, but only {limit} bytes of memory are allowed; allow more memory, or receive into a directory"
     )]
     OverMemory {
         /// Size of the content, in bytes.
@@ -447,15 +458,17 @@ pub enum ConfigError {
         /// Allowed memory, in bytes.
         limit: u64,
     },
-    /// Content other than a single file cannot be written as one stream.
-    #[error("the session carries {files} files, more than one output can take; receive into a directory")]
+    /// The content is not a single file, so it cannot be written as one stream.
+    #[error(
+        "the session carries {files} files, but an output stream can take only one; receive into a directory"
+    )]
     NotAStream {
         /// Number of files in the session.
         files: u64,
     },
 }
 
-/// A session did not begin, because no receiver or no session was found.
+/// A session did not begin: a source found no receiver, or a receiver found no session.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -470,7 +483,7 @@ pub enum StartError {
         ttl: u8,
         /// Port of this host for feedback.
         port: u16,
-        /// Reports of expected hosts that refused or are absent.
+        /// Reports of expected hosts that refused to join or are absent.
         each: Vec<ReceiverReport>,
     },
     /// No host attached to be served by unicast.
@@ -497,9 +510,9 @@ pub enum StartError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransferError {
-    /// Announcements of the source arrive, but none of its data.
+    /// Announcements of the source arrive, but no data packets.
     #[error(
-        "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes within {} s; {LOOK_AT_PATH}; {}",
+        "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes arrived within {} s; {LOOK_AT_PATH}; {}",
         .lasted.as_secs(), stored(*.verified_bytes, *.resumes)
     )]
     NothingArrives {
@@ -541,9 +554,9 @@ pub enum TransferError {
         /// Whether a restarted receiver resumes from these bytes.
         resumes: bool,
     },
-    /// The source has started another session after this one was interrupted.
+    /// After this session was interrupted, the source has started another session.
     #[error(
-        "{host} started a new session; the session that broke off {} s ago ends here", .silent.as_secs()
+        "{host} started a new session, so the session that was interrupted {} s ago has ended", .silent.as_secs()
     )]
     Superseded {
         /// Host name of the source.
@@ -552,7 +565,7 @@ pub enum TransferError {
         silent: Duration,
     },
     /// The source of a relayed session was restarted.
-    #[error("the source was restarted: the session goes on as a new one")]
+    #[error("the source was restarted, and continues in a new session")]
     SourceRestarted,
     /// The source ended the session before this receiver had completed.
     #[error(
@@ -566,7 +579,7 @@ pub enum TransferError {
         /// Whether a restarted receiver resumes from these bytes.
         resumes: bool,
     },
-    /// All places for sessions at this host were taken, and a session of another source has replaced this one.
+    /// A session of another source has replaced this one, because this host had reached its maximum number of sessions.
     #[error(
         "a session of another host replaced the session of {source_address}; {verified_bytes} bytes are verified and stored"
     )]
@@ -578,7 +591,7 @@ pub enum TransferError {
     },
     /// The verified blocks do not match the root hash of the source.
     #[error(
-        "the content does not match the source's root hash, although every block did; did files change while they were sent?"
+        "the content does not match the source's root hash, although every block was verified; did files change while they were sent?"
     )]
     RootMismatch,
     /// The session was stopped by the user.
@@ -606,7 +619,7 @@ pub enum SystemError {
     #[error(transparent)]
     Net(#[from] NetError),
     /// The network failed for too long.
-    #[error("{why}; waited {} s for it. Start again when it is back: receivers resume", .lasted.as_secs())]
+    #[error("{why}; waited {} s for the network. Start the session again when the network is back: receivers resume", .lasted.as_secs())]
     Outage {
         /// Duration of the failure.
         lasted: Duration,
@@ -615,7 +628,7 @@ pub enum SystemError {
     },
     /// The interface's MTU is too small.
     #[error(
-        "interface {interface} has an MTU of {mtu}, too small for faircast (at least 284, with IPv6 304); choose another interface"
+        "interface {interface} has an MTU of {mtu} bytes, but faircast needs at least 284 (with IPv6 304); choose another interface"
     )]
     MtuTooSmall {
         /// Name of the interface.
@@ -624,7 +637,7 @@ pub enum SystemError {
         mtu: u32,
     },
     /// A packet cannot be encoded, because a number exceeds its field.
-    #[error("cannot write a packet: {0}")]
+    #[error("cannot encode a packet: {0}")]
     Wire(#[from] faircast_wire::EncodeError),
     /// A scheme requested an effect that is not supported here.
     #[error(
@@ -644,7 +657,7 @@ pub enum SystemError {
     Panicked,
 }
 
-/// An error of a session, by the stage of its occurrence.
+/// An error of a session, grouped by the stage in which it occurred.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -668,7 +681,7 @@ pub enum Error {
     Format(#[from] FormatError),
 }
 
-/// Implements the conversion of errors into [`Error`] through the error of a stage.
+/// Implements the conversion from each cause to [`Error`], through the error type of its stage.
 macro_rules! by_way_of {
     ($($cause:ty => $stage:ty;)*) => {
         $(impl From<$cause> for Error {
@@ -687,7 +700,7 @@ by_way_of! {
 }
 
 impl Error {
-    /// Returns the message of the error, followed by the messages of its causes that are not contained in it.
+    /// Returns the message of the error. Appends the message of each cause, unless the text already contains it.
     pub(crate) fn in_full(&self) -> String {
         let mut message = self.to_string();
         let mut cause = std::error::Error::source(self);
@@ -701,12 +714,12 @@ impl Error {
         message
     }
 
-    /// Returns the error that a scheme in this role requested an unsupported effect.
+    /// Returns the error for an unsupported effect that a scheme has requested in this role.
     pub fn effect(role: &'static str, effect: &Effect) -> Error {
         SystemError::Effect { role, effect: format!("{effect:?}") }.into()
     }
 
-    /// Whether the error only states that no packets were received. Its cause is different if this host's network had failed.
+    /// Whether the error states only that packets are missing, so that a failure of this host's network may have caused it.
     pub fn may_be_the_network(&self) -> bool {
         match self {
             Error::Start(StartError::NoReceiver { .. } | StartError::NoSession { .. }) => true,

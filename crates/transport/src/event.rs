@@ -11,7 +11,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime};
 
-/// An event of a session. Its JSON object has the name of the event in `event`; later versions only add fields.
+/// An event of a session. In its JSON form, the field `event` contains the name of the event. Later versions only add fields.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -40,7 +40,7 @@ pub enum Event {
         /// Events dropped since the last `Dropped`.
         count: u64,
     },
-    /// At a source: the content was opened. At a receiver: its manifest has arrived.
+    /// At a source: the content was opened. At a receiver: the manifest has arrived.
     Content {
         /// Identity of the transfer.
         transfer: TransferName,
@@ -52,12 +52,12 @@ pub enum Event {
         directories: u64,
         /// Bytes of file content; `None` for a stream.
         bytes: Option<u64>,
-        /// Bytes that the receiver verified in an earlier run.
+        /// Number of bytes that the receiver verified in an earlier run.
         resumed_bytes: u64,
     },
-    /// At a source: a receiver has joined. At a receiver: it has found a session of this source.
+    /// At a source: a receiver has joined. At a receiver: the receiver has found a session of this source.
     Joined {
-        /// Identifier of the receiver; PGM has none.
+        /// Identifier of the receiver; `None` for PGM, which has no identifiers.
         #[serde(serialize_with = "json::receiver")]
         receiver: Option<ReceiverId>,
         /// Host name.
@@ -65,16 +65,16 @@ pub enum Event {
         /// Address.
         address: SocketAddr,
     },
-    /// At a receiver: another source sends to the group. The receiver ignores its session.
+    /// At a receiver: another source sends to the group. The receiver ignores the session of the other source.
     OtherSource {
         /// Host name of the other source.
         host: String,
         /// Address.
         address: SocketAddr,
-        /// Host name of the source that this receiver follows.
+        /// Host name of the source whose session this receiver receives.
         followed: String,
     },
-    /// At a source: a receiver receives this session's announcements but takes part in another session.
+    /// At a source: a receiver receives the announcements of this session, but takes part in another session.
     Busy {
         /// Host name of the receiver.
         host: String,
@@ -132,7 +132,7 @@ pub enum Event {
         /// Destination; `None` if the layer is not written.
         to: Option<String>,
     },
-    /// State of the session, once a second.
+    /// State of the session, reported once a second.
     Progress(Progress),
 }
 
@@ -204,7 +204,7 @@ pub enum Setting {
 pub enum SlowAction {
     /// The session adapts to it.
     Follow,
-    /// It is served after the other receivers have completed.
+    /// The receiver is served after the other receivers have completed.
     Deferred,
     /// It is dropped.
     Dropped,
@@ -239,7 +239,7 @@ pub struct Subscription {
     pub of: u8,
 }
 
-/// State of a session, once a second.
+/// State of a session, reported once a second.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Progress {
     /// Time since the start of the session.
@@ -248,22 +248,22 @@ pub struct Progress {
     /// At a source: number of content bytes sent, without repairs. At a receiver: number of verified bytes; for a file in layers,
     /// number of received bytes.
     pub bytes: u64,
-    /// Number of content bytes that this session has transferred, without those of an earlier run.
+    /// Number of content bytes transferred by this session, without the bytes of an earlier run.
     pub moved_bytes: u64,
     /// Total number of content bytes, if known.
     pub total_bytes: Option<u64>,
-    /// Rate of the last second, headers included: sent (source) or received (receiver).
+    /// Rate in the last second, headers included. At a source: sent data. At a receiver: received data.
     #[serde(rename = "rate_bps", with = "json::bps")]
     pub rate: Rate,
     /// The rate that the congestion control allows (source).
     #[serde(rename = "allowed_bps", serialize_with = "json::optional_bps")]
     pub allowed: Option<Rate>,
-    /// Round-trip time to the representative (source); `None` without feedback.
+    /// At a source: round-trip time to the representative; `None` without feedback.
     #[serde(rename = "rtt_ms", serialize_with = "json::optional_millis")]
     pub rtt: Option<Duration>,
-    /// Fraction of packets lost in the last second: measured (receiver) or reported (source).
+    /// Fraction of packets lost in the last second. At a receiver: as measured. At a source: as reported to it.
     pub loss: f64,
-    /// Host name of the representative, which limits the rate (source).
+    /// At a source: host name of the representative, which limits the rate.
     pub representative: Option<String>,
     /// Number of receivers, completed ones included (source).
     pub receivers: u64,
@@ -273,13 +273,13 @@ pub struct Progress {
     pub joining: Option<Joining>,
     /// Joined layers (receiver of a layered session).
     pub layers: Option<Subscription>,
-    /// Limit of the rate in the last second (source of a session with one rate).
+    /// At the source of a session with one rate: the factor that limited the rate in the last second.
     pub limited_by: Option<Limit>,
     /// Host name of the receiver whose window limited the rate.
     pub window_of: Option<String>,
-    /// Relays of the session, each before its downstream relays (source).
+    /// At a source: relays of the session, each listed before its downstream relays.
     pub relays: Vec<RelayBelow>,
-    /// Receivers whose hosts are processing files, at most [`Busy::NAMED`]. A receiver lists only itself.
+    /// Receivers whose hosts are processing files, at most [`Busy::NAMED`]. At a receiver: only this receiver.
     pub busy: Vec<Busy>,
 }
 
@@ -341,7 +341,7 @@ pub struct RelayBelow {
     pub receivers: u64,
     /// Number of its completed downstream receivers.
     pub done: u64,
-    /// Rate at which it received during its last second.
+    /// Rate at which the relay received data in the last second before its report.
     #[serde(rename = "rate_bps", with = "json::bps")]
     pub rate: Rate,
 }
@@ -377,37 +377,38 @@ pub enum HostOutcome {
     Unanswered,
 }
 
-/// Limit of the rate of a source.
+/// Factor that limits the rate of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Limit {
     /// Congestion control.
     Congestion,
-    /// The window of a receiver: its disk, its processor or the reader of its output is too slow.
+    /// The window of a receiver: the disk or processor of its host, or the reader of its output, is too slow.
     Window,
-    /// The source: it has no more data, or its host is too slow.
+    /// The source: its program has no more data, or its host is too slow.
     Application,
     /// The configured maximum rate.
     Max,
 }
 
-/// Outcome of a receiver, or of a relay together with its downstream receivers.
+/// Outcome of a receiver, or of a relay and its downstream receivers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReceiverReport {
     /// Host name, as the receiver states it.
     pub host: String,
-    /// Address of its reports; `None` if it did not join.
+    /// Address from which the receiver reports; `None` if it did not join.
     pub address: Option<SocketAddr>,
     /// Outcome.
     pub outcome: ReceiverOutcome,
-    /// Number of receivers: 1, or the relay's downstream receivers.
+    /// 1 for a receiver; for a relay, the number of its downstream receivers.
     pub receivers: u64,
-    /// Number of verified bytes, including the manifest.
+    /// Number of verified bytes, including bytes of the manifest.
     pub verified_bytes: u64,
-    /// Number of bytes verified in an earlier run, when it joined.
+    /// Number of bytes that the receiver had verified in an earlier run, as stated when it joined.
     pub resumed_bytes: u64,
-    /// Time from the first data packet, or from a later join, to completion or to the end of the session.
+    /// Time to completion, or to the end of the session. It starts with the first data packet, or with the join if the receiver
+    /// joined later.
     #[serde(rename = "seconds", with = "json::seconds")]
     pub duration: Duration,
     /// Content verified in this session, divided by `duration`.
@@ -415,11 +416,11 @@ pub struct ReceiverReport {
     pub rate: Rate,
     /// Fraction of lost packets in its last report.
     pub loss: f64,
-    /// Number of requested symbols: lost symbols, and symbols sent before the join.
+    /// Number of symbols that the receiver requested: lost symbols, and symbols sent before it joined.
     pub repair_symbols: u64,
-    /// Reason, if it is incomplete or has no valid receipt.
+    /// If the receiver is incomplete or has no valid receipt: the reason.
     pub reason: Option<String>,
-    /// Its receipt. Receipts of receivers behind relays appear in [`ReceiptsReport::signed`] only.
+    /// Receipt of the receiver. Receipts of receivers behind relays appear in [`ReceiptsReport::signed`] only.
     pub receipt: Option<ReceiptReport>,
 }
 
@@ -430,7 +431,7 @@ impl ReceiverReport {
         IncompleteReceiver { host: self.host.clone(), reason }
     }
 
-    /// Returns the report of a required host after a failed session, of which it is unknown whether it had joined.
+    /// Returns the report of a required host after a failed session. It is unknown whether the host had joined.
     #[must_use]
     pub fn unknown(host: String) -> ReceiverReport {
         let reason = Some("the session failed".to_owned());
@@ -444,7 +445,7 @@ impl ReceiverReport {
         ReceiverReport { outcome: ReceiverOutcome::Refused, reason, ..ReceiverReport::absent(host) }
     }
 
-    /// Returns the report of a receiver that did not join.
+    /// Returns the report of a required host that did not join.
     #[must_use]
     pub fn absent(host: String) -> ReceiverReport {
         ReceiverReport {
@@ -469,7 +470,7 @@ pub mod reasons {
     /// The disk is full.
     pub const DISK_FULL: &str = "its disk is full";
     /// The directory or a file is not writable.
-    pub const PERMISSION: &str = "it has no permission to write there";
+    pub const PERMISSION: &str = "it has no permission to write this file or directory";
     /// The host has newer content.
     pub const OLDER: &str = "it has content of a newer session";
     /// The host has content of another source under the same name.
@@ -486,7 +487,8 @@ pub enum ReceiverOutcome {
     Incomplete,
     /// It was dropped as too slow.
     Dropped,
-    /// It was expected and cannot take part, for example because it has another key. The refusal message is not authenticated.
+    /// The host was expected but cannot take part, for example because it has another key. Its refusal message is not
+    /// authenticated.
     Refused,
     /// It was required and did not join.
     Absent,
@@ -498,8 +500,8 @@ pub const MAX_UNSENT: usize = 1_000;
 /// Result of `send`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SendReport {
-    /// Whether all expected, required and joined receivers have verified all content. Dropped receivers, and files that the
-    /// source could not read, make it false.
+    /// Whether all expected, required and joined receivers have verified all content. `false` if receivers were dropped, or if
+    /// the source could not read files.
     pub ok: bool,
     /// Whether the session was stopped at the source; the report then describes the state at that time.
     pub stopped: bool,
@@ -513,13 +515,13 @@ pub struct SendReport {
     pub verified: u64,
     /// Bytes of content.
     pub bytes: u64,
-    /// Number of content bytes that this session has transferred, without those that all receivers had from an earlier run. If no
-    /// receiver is complete: verified bytes of the most advanced receiver.
+    /// Number of content bytes transferred by this session, without bytes that all receivers had from an earlier run. If no
+    /// receiver is complete: the largest number of bytes that a receiver has verified.
     pub moved_bytes: u64,
     /// Time from the first data packet to completion at all receivers, or to the end.
     #[serde(rename = "seconds", with = "json::seconds")]
     pub duration: Duration,
-    /// Time after `duration` during which the source waited for further receivers, until the join timeout.
+    /// Time for which the source waited for further receivers after `duration`, at most until the join timeout.
     #[serde(rename = "waited_seconds", with = "json::seconds")]
     pub waited: Duration,
     /// Time from the start of the session to the first data packet.
@@ -528,7 +530,7 @@ pub struct SendReport {
     /// `moved_bytes` divided by `duration`.
     #[serde(rename = "goodput_bps", with = "json::bps")]
     pub goodput: Rate,
-    /// Symbols sent on all layers, divided by symbols of the content.
+    /// Number of symbols sent on all layers, divided by the number of symbols of the content.
     pub repair_ratio: f64,
     /// Maximum number of layers; 1 for a session with one rate.
     pub layers: u8,
@@ -542,11 +544,11 @@ pub struct SendReport {
     pub slow: Vec<String>,
     /// Host names of receivers that were dropped as too slow and are incomplete.
     pub dropped: Vec<String>,
-    /// Required receivers that did not join, as configured.
+    /// Required receivers that did not join, by their configured name or address.
     pub absent: Vec<String>,
-    /// Expected receivers that cannot take part, with the reason.
+    /// Expected receivers that cannot take part, with the reasons.
     pub refused_hosts: Vec<IncompleteReceiver>,
-    /// Files that could not be read or changed during the session; at most [`MAX_UNSENT`].
+    /// Files that could not be read or that changed during the session; at most [`MAX_UNSENT`].
     pub unsent: Vec<LeftOut>,
     /// Total number of files that were not sent.
     pub unsent_count: u64,
@@ -556,11 +558,11 @@ pub struct SendReport {
     pub advice: Option<Advice>,
     /// Results of the layers of a live stream, the base layer first.
     pub streams: Vec<StreamSent>,
-    /// Relays of the session, each before its downstream relays.
+    /// Relays of the session, each listed before its downstream relays.
     pub relays: Vec<RelayBelow>,
     /// Outcomes of the invited hosts.
     pub hosts: Vec<HostReport>,
-    /// Receipts; `None` if no receipt was sent and no keys are required.
+    /// Receipts; `None` if no receiver has sent a receipt and the source requires none.
     #[serde(skip)]
     pub receipts: Option<ReceiptsReport>,
     /// Number of valid receipts.
@@ -570,9 +572,9 @@ pub struct SendReport {
     pub each: Vec<ReceiverReport>,
 }
 
-/// Advice for the case that announcements arrive and data does not.
+/// Advice for the case that announcements arrive, but data packets do not.
 pub(crate) const LOOK_AT_PATH: &str =
-    "look at the MTU of the path (smaller datagrams at the source may pass) and at firewalls";
+    "check the MTU of the path (smaller datagrams at the source may pass) and firewalls";
 
 /// Advice if receivers are incomplete; a sentence in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -590,7 +592,7 @@ impl fmt::Display for Advice {
         f.write_str(match self {
             Advice::Path => LOOK_AT_PATH,
             Advice::WayBack => {
-                "no feedback arrived: check the reverse path, UDP from the receivers to the port that this host sends from, and firewalls"
+                "no feedback arrived: check the reverse path and firewalls: UDP from the receivers must reach the port from which this host sends"
             }
         })
     }
@@ -629,7 +631,7 @@ pub struct ReceiveReport {
     pub ok: bool,
     /// Whether the session was stopped at this host; the report then describes the state at that time.
     pub stopped: bool,
-    /// Whether a new receiver resumes from this state: the content is incomplete and is stored in a directory.
+    /// Whether a restarted receiver would resume from this state, because the content is incomplete and is stored in a directory.
     pub resumes: bool,
     /// Number of files received.
     pub files: u64,
@@ -637,7 +639,7 @@ pub struct ReceiveReport {
     pub links: u64,
     /// Number of directories received.
     pub directories: u64,
-    /// Bytes of content; if incomplete, verified bytes.
+    /// Number of content bytes; if the content is incomplete, number of verified bytes.
     pub bytes: u64,
     /// Time from the first data packet to the end.
     #[serde(rename = "seconds", with = "json::seconds")]
@@ -649,7 +651,7 @@ pub struct ReceiveReport {
     pub moved_bytes: u64,
     /// Number of bytes verified in an earlier run and not sent again.
     pub resumed_bytes: u64,
-    /// Number of bytes verified in an earlier run and nevertheless fetched again.
+    /// Number of bytes that were verified in an earlier run, but fetched again.
     pub refetched_bytes: u64,
     /// Number of packets received.
     pub packets: u64,
@@ -661,11 +663,11 @@ pub struct ReceiveReport {
     pub repaired_blocks: u64,
     /// Number of rejected packets: forged, replayed or damaged.
     pub refused: u64,
-    /// Signed content: number of complete blocks that the source has not signed.
+    /// In signed content: number of complete blocks that the source has not signed.
     pub forged_blocks: u64,
-    /// Datagrams that the socket buffer of this host dropped.
+    /// Number of datagrams that were dropped at a full socket buffer of this host.
     pub dropped_local: u64,
-    /// Warnings about links and modes that could not be set.
+    /// Warnings about file links and file modes that could not be set.
     pub warnings: Vec<String>,
     /// Withdrawn files, which changed or could not be read at the source during the session; at most [`MAX_UNSENT`].
     pub withdrawn: Vec<String>,
@@ -680,7 +682,7 @@ pub struct ReceiveReport {
 /// Stream of a layer, at a receiver.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct StreamReceived {
-    /// Number of bytes written in order, without those of lost blocks.
+    /// Number of bytes written in order, without lost blocks.
     pub bytes: u64,
     /// Number of verified blocks.
     pub blocks: u64,
@@ -698,10 +700,10 @@ pub struct StreamReceived {
 pub struct LayersReport {
     /// Maximum number of layers.
     pub of: u8,
-    /// Maximum number of layers joined at one time, with the base layer.
+    /// Maximum number of simultaneously joined layers, including the base layer.
     pub highest: u8,
     /// Number of joins of layers above the base layer.
     pub joins: u64,
-    /// Number of layers left during the session.
+    /// Number of times that the receiver left a layer during the session.
     pub leaves: u64,
 }

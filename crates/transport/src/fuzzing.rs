@@ -31,7 +31,8 @@ const SESSION: SessionId = SessionId(0xfa1c_a570);
 const SALT: [u8; 16] = [7; 16];
 const UNIX_SECS: u64 = 1_790_000_000;
 const DATAGRAM: usize = 400;
-/// Bytes of a symbol and symbols of a block, selected by three bits of the first byte; the first entry is the default.
+/// Symbol sizes in bytes and block sizes in symbols. Three bits of the first byte select an entry; the first entry is the
+/// default.
 const GEOMETRIES: [(u16, u16); 8] =
     [(64, 8), (64, 1), (40, 2), (48, 100), (200, 3), (64, 64), (256, 1), (56, 5)];
 /// IP and UDP headers.
@@ -41,27 +42,28 @@ const RECEIVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 
 const STRANGER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3)), 5777);
 const GROUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 70, 1)), 5777);
 
-/// Maximum number of steps; longer inputs find no further errors.
+/// Maximum number of steps; longer inputs would find no further errors.
 const MAX_STEPS: usize = 64;
 
 /// Maximum number of datagrams that are sent in one step.
 const MAX_DATAGRAMS: usize = 64;
 
-/// Fuzzes an unsealed session of a source and a receiver. The network between them loses, changes and forges datagrams. If it
-/// only loses datagrams, the file must arrive unchanged.
+/// Fuzzes an unsealed session of a source and a receiver. The network between them loses, changes and forges datagrams. If the
+/// network only loses datagrams, the file must arrive unchanged.
 ///
 /// The first byte selects the source's policy for slow receivers (bits 0 and 1), the geometry (bits 2 to 4) and the scheme (bits
-/// 5 to 7). Each of the following steps consists of a mode byte, a length byte, and this number of bytes. Bits of the mode:
+/// 5 to 7). The remaining input is a series of steps. A step consists of a mode byte, a length byte, and as many bytes as the
+/// length states. Bits of the mode:
 ///
 /// | bits | meaning |
 /// |---|---|
-/// | 0, 1 | 0: a datagram to the source; 1: a datagram to the receiver; 2: both run, and the bytes change the first datagram of each; 3: both run, and all datagrams are lost |
+/// | 0, 1 | 0: a datagram to the source; 1: a datagram to the receiver; 2: both endpoints run, and the bytes change the first datagram of each; 3: both endpoints run, and all datagrams are lost |
 /// | 2, 3, 4 | time that passes: 1 ms, 2 ms, 4 ms ... 128 ms |
 /// | 5 | the datagram comes from an unknown address |
 /// | 6 | `correct` is not applied to the datagram |
 /// | 7 | congestion: packets are marked, and the socket's buffer is half full |
 ///
-/// `correct` sets the right checksum of a datagram. `scratch` is an empty directory, or the one of an earlier call.
+/// `correct` corrects the checksum of a datagram. `scratch` is an empty directory, or the directory of an earlier call.
 pub fn sessions(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
     let Some((&setup, mut rest)) = input.split_first() else { return };
     let out = scratch.join("out");
@@ -239,13 +241,13 @@ impl Network {
         self.faithful &= faithful;
     }
 
-    /// Runs without losses: both endpoints must end successfully.
+    /// Runs without losses, and checks that both endpoints end successfully.
     fn finish(&mut self) {
         for _ in 0..100_000 {
             if self.source.is_finished() && self.receiver.is_finished() {
                 return;
             }
-            // Endpoints that have ended are not called any longer.
+            // Endpoints that have ended are not called.
             let wake_of =
                 |one: &dyn Endpoint| if one.is_finished() { Time::NEVER } else { one.poll_timeout(self.now) };
             let wake = wake_of(&self.source).min(wake_of(&self.receiver));
@@ -256,27 +258,28 @@ impl Network {
     }
 }
 
-/// Fuzzes relays, agents and active routers between a hostile parent and hostile children. One of the children may have the key.
+/// Fuzzes relays, agents and active routers between a hostile parent and hostile children. One child may have the key.
 ///
-/// Two bytes define the world (`Setting::of`). Each of the following steps consists of a mode byte and its arguments.
+/// Two bytes define the world (`Setting::of`). The remaining input is a series of steps. A step consists of a mode byte and its
+/// arguments.
 ///
 /// | bits of the mode | meaning |
 /// |---|---|
 /// | 0 to 2 | 0: no faults; 1: all datagrams are lost; 2 to 5: a datagram arrives at the relay from upstream, at the relay from downstream, at the source, at the receiver; 6: a host attaches at the relay's port; 7: a process is restarted, a host event occurs, or the relay is stopped (selected by the next byte) |
 /// | 3 to 5 | time that passes afterwards: 0, 2, 10, 50, 200, 1000, 3000 or 11,000 ms |
 /// | 6 | the datagram comes from an unknown address and is sealed as by a relay; otherwise it has the expected sender's address |
-/// | 7 | the datagram is sent right after the change: its checksum is not corrected, and it is not encrypted again |
+/// | 7 | the changed datagram is sent as it is, without a corrected checksum and without encryption |
 ///
 /// A datagram is described by four arguments: the observed datagram to change (`hostile::Order`), the position of the change, its
-/// length, and its bytes.
+/// length, and the new bytes.
 ///
-/// The content must arrive if no forged datagram could have been accepted; in sealed sessions, only re-encrypted datagrams count.
-/// `scratch` is the same as for [`sessions`].
+/// The content must arrive if no host may have accepted a forged datagram. In sealed sessions, a host accepts a forged datagram
+/// only if the attacker has encrypted it again. `scratch` is the same as for [`sessions`].
 pub fn relays(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
     hostile_world(input, scratch, correct, false);
 }
 
-/// Fuzzes schemes with layers (rlc, gmcc, smcc) in the same way, either directly or with a relay between source and receiver.
+/// Fuzzes schemes with layers (rlc, gmcc, smcc) like [`relays`]. There is a relay between source and receiver, or none.
 pub fn layers(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
     hostile_world(input, scratch, correct, true);
 }

@@ -1,4 +1,5 @@
-//! The JSON form of times, rates and identifiers in events and reports: numbers with the unit in their name, and strings.
+//! The JSON form of times, rates and identifiers in events and reports. Numbers have the unit in the name of their field;
+//! identifiers are strings.
 
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::Rate;
@@ -6,7 +7,8 @@ use serde::{Serialize, Serializer};
 use std::fmt::Display;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Returns a duration in seconds, rounded once. `Duration::as_secs_f64` rounds its two parts separately.
+/// Returns a duration in seconds. Unlike `Duration::as_secs_f64`, which rounds the whole seconds and the nanoseconds separately,
+/// this function rounds once.
 fn as_seconds(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e9
 }
@@ -80,7 +82,7 @@ pub fn text<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok
     serializer.collect_str(value)
 }
 
-/// Writes a receiver ID in hexadecimal; an empty string if it is unknown.
+/// Writes a receiver ID in hexadecimal; if the ID is unknown, writes an empty string.
 ///
 /// # Errors
 /// Errors of the serializer.

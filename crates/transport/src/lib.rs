@@ -15,7 +15,8 @@
 //! | [`worker`] | jobs that may take long, such as work on files |
 //! | [`step_driver`] | a driver of endpoints for tests |
 //! | [`object`] | conversion of files and trees to blocks, and back |
-//! | [`ends`], [`system`] | readers and writers of a program; clock and random numbers |
+//! | [`ends`] | readers and writers of a program |
+//! | [`system`] | clock and random numbers |
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and have threads"))]
 

@@ -22,11 +22,12 @@ use std::net::{IpAddr, SocketAddr};
 /// Maximum number of recorded receivers. Further receivers are served but not recorded.
 const MAX_MEMBERS: usize = 200_000;
 
-/// Number of congestion reports within [`MemberRecord::SLOW_WINDOW`] that show a receiver to be slow, if no report of a higher
-/// rate is among them.
+/// Number of congestion reports within [`MemberRecord::SLOW_WINDOW`] after which a receiver counts as slow. All of them must
+/// report a rate below the bound.
 const SLOW_REPORTS: u8 = 3;
 
-/// Silence after which a receiver counts as restarted, if its host has a newer receiver of the same name.
+/// Duration of silence after which a receiver counts as restarted, if a receiver of the same name has joined later from the same
+/// host.
 const REPLACED_AFTER: Span = Span::from_secs(3);
 
 /// Maximum number of moved members that are stored.
@@ -35,7 +36,7 @@ const MAX_MOVED: usize = 4_096;
 /// Maximum number of relays; further ones are ignored.
 const MAX_RELAYS: usize = 4_096;
 
-/// Maximum number of receivers that wait for an answer; further receivers must ask again.
+/// Maximum number of receivers that wait for an answer. Further receivers get no answer until they ask again.
 const MAX_ANSWERS: usize = 20_000;
 
 /// Number of status messages that confirm a receiver.
@@ -45,7 +46,7 @@ const CONFIRMATIONS: u8 = 2;
 #[derive(Debug, Default)]
 pub struct Members {
     known: BTreeMap<ReceiverId, MemberRecord>,
-    /// IDs of relays that are no receivers.
+    /// IDs of relays that are not receivers themselves.
     relays: BTreeSet<ReceiverId>,
     /// Completed receivers behind relays.
     completions: completions::Completions,
@@ -53,8 +54,8 @@ pub struct Members {
     hosts: BTreeMap<IpAddr, usize>,
     /// Counts of members and receivers, which are read frequently.
     tally: Tally,
-    /// Receivers to be answered in the next status messages. Joining receivers are answered with their nonce; completed and
-    /// leaving receivers without one.
+    /// Receivers to answer in the next status messages. An answer to a joining receiver contains the receiver's nonce. An answer
+    /// to a completed or leaving receiver has no nonce.
     confirm: VecDeque<(Answer, u8)>,
     /// Number of receivers in `confirm` that wait for their first answer.
     unanswered: usize,
@@ -63,16 +64,16 @@ pub struct Members {
     /// Number of relays that have reported downstream relays.
     trees: usize,
     /// Members that have moved to another parent, with the number of the message that reported the move. Messages with lower
-    /// numbers are late.
+    /// numbers are outdated.
     moved: BTreeMap<ReceiverId, u64>,
-    /// Number of reports since `window_from`, except those of receiving members.
+    /// Number of reports since `window_from`, except reports of the state `Receiving`.
     reports: u64,
     window_from: Time,
     /// Minimum time over which feedback is spread.
     floor: Span,
-    /// Hosts that have asked to join, with the number of the next packet at that time.
+    /// Hosts that have asked to join. The value is the number that the source's next packet had at that time.
     asked: BTreeMap<ReceiverId, Seq>,
-    /// Number of members that take turns, at the last count.
+    /// Number of members that send feedback in turns, at the last count.
     speaking: usize,
     scope: Scope,
 }
@@ -92,68 +93,72 @@ pub struct MemberRecord {
     pub last_received_at: Time,
     /// Number of missing blocks.
     pub blocks_missing: u32,
-    /// Whether it is a relay, which reports for other receivers.
+    /// Whether the member is a relay, which reports for other receivers.
     pub is_relay: bool,
-    /// Number of receivers that it reports for: itself, or a relay's downstream receivers without those reported by ID.
+    /// Number of receivers that the member reports for. A receiver: 1. A relay: its downstream receivers, except those reported
+    /// by ID.
     pub receivers: u32,
     /// Number of completed receivers among these.
     pub receivers_done: u32,
-    /// Number of receivers that a relay has reported by ID; `named_known`: those among them that the source knows.
+    /// Number of receivers that the relay has reported by ID. `named_known` is the number of these receivers whose completion the
+    /// source knows.
     named: u32,
     named_known: u32,
     /// Whether the source knows that this receiver has completed.
     is_known: bool,
-    /// Whether another process has replaced it and it has been silent since.
+    /// Whether another process has replaced this process, which has been silent since then.
     is_replaced: bool,
-    /// Whether an earlier process of the same receiver has completed as well and counts instead.
+    /// Whether an earlier process of the same receiver has also completed. The earlier process is then counted in place of this
+    /// one.
     is_again: bool,
     /// Number of verified bytes.
     pub verified_bytes: u64,
     /// Fraction of packets lost.
     pub loss: f32,
-    /// Present work of its host, and its progress in percent.
+    /// Present work of the member's host, and the progress of this work in percent.
     pub activity: (Activity, u8),
-    /// Furthest progress of this work; `further_at`: the time at which it was reached.
+    /// Greatest progress of this work so far; `further_at` is the time at which this progress was reached.
     furthest: (u8, u8),
     pub further_at: Time,
     /// Rate at which it receives, bit/s.
     pub rate: f32,
     /// A relay's report of its downstream relays.
     below: Option<Box<subtree::Subtree>>,
-    /// Whether it delays other receivers, and the action taken.
+    /// Whether the member delays other receivers, and the action taken.
     pub pace: Pace,
-    /// Newest packet of the base layer that it has reported, for the congestion control.
+    /// Newest packet of the base layer that the member has reported, for the congestion control.
     pub echo: Option<Seq>,
     /// Time at which `echo` last changed.
     pub echo_at: Time,
-    /// Whether it sends and is reached by data.
+    /// Whether the member still sends, and whether data reaches it.
     pub mute: Mute,
-    /// Number of the first packet that was sent after its first datagram.
+    /// Number of the first packet that the source sent after this member's first datagram.
     first: Seq,
-    /// Whether it has shown that it receives the source: its echo named a packet that was sent after its first datagram.
+    /// Whether the member has shown that it receives the source: the member's echo named a packet that was sent after the
+    /// member's first datagram.
     receives: bool,
     slow_reports: u8,
     slow_since: Time,
     /// Arrival time of its first datagram.
     pub joined_at: Time,
-    /// Bytes that it had verified at that time, in an earlier run.
+    /// Number of bytes that the member had verified in an earlier run when it joined.
     pub resumed_bytes: u64,
     /// Time of its completion.
     pub done_at: Option<Time>,
     /// Number of symbols that it has requested.
     pub asked_symbols: u64,
-    /// Reason of its failure in its own words; empty if unknown.
+    /// Reason for the member's failure, as stated by the member; empty if unknown.
     pub why: String,
     /// Number of its newest report.
     reported: u64,
 }
 
-/// The treatment of a receiver, depending on its speed.
+/// The treatment of a receiver, which depends on its speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// It is served together with other receivers.
     Together,
-    /// It is served after the other receivers have completed.
+    /// The receiver is served after the other receivers have completed.
     Deferred,
     /// It is not served any longer.
     Dropped,
@@ -161,7 +166,7 @@ pub enum Pace {
     Gone,
 }
 
-/// A receiver to answer, and the nonce of its query or join message.
+/// A receiver to answer, and the nonce of the receiver's query or join message.
 type Answer = (ReceiverId, Option<u16>);
 
 /// Effect of a report.
@@ -175,7 +180,7 @@ pub enum Change {
     Done,
     /// It has failed or left.
     Failed,
-    /// It has moved to another parent and is not a member here any longer.
+    /// The member has moved to another parent, and is not a member here any longer.
     Moved,
 }
 
@@ -201,7 +206,7 @@ impl Members {
     }
 
     fn take_report(&mut self, report: &Report, seq: u64, address: SocketAddr, now: Time) -> Change {
-        // Members that are receiving have turns already, even if many of them report together from a busy host.
+        // Members in the state `Receiving` already report in turns, even if many of them report together from a busy host.
         self.reports += u64::from(report.state != MemberState::Receiving);
         if report.state == MemberState::Relaying && self.relays.len() < MAX_RELAYS {
             self.relays.insert(report.from);
@@ -235,7 +240,7 @@ impl Members {
         }
         let is_newer = seq > member.reported;
         member.reported = seq;
-        // The receiver withdraws a report that was forged in its name.
+        // The receiver withdraws a report that another host had forged in the receiver's name.
         let takes_back = member.state == MemberState::Done && report.state == MemberState::Receiving;
         let was_finished = member.is_finished() && !is_new && !takes_back;
         let had_number = member.has_number() && !is_new && !takes_back;
@@ -294,8 +299,8 @@ impl Members {
         }
     }
 
-    /// Whether a completed receiver is a later process of a receiver that completed and ended. Such a receiver counts once, with
-    /// its first ID, because a relay has reported that ID to its parent.
+    /// Whether this report states the completion of a receiver whose earlier process has already completed. The receiver counts
+    /// once, with its first ID, because a relay has reported that ID to its parent.
     fn is_done_again(&self, report: &Report, address: IpAddr, now: Time) -> bool {
         let known = self.known.get(&report.from);
         let is_news = report.state == MemberState::Done && !known.is_some_and(MemberRecord::is_finished);
@@ -346,12 +351,12 @@ impl Members {
         self.answer_with((id, None));
     }
 
-    /// Schedules the acknowledgement of a receipt; `nonce` is the number of its message.
+    /// Schedules the acknowledgement of a receipt; `nonce` is the number of the receipt's message.
     pub fn acknowledge(&mut self, from: ReceiverId, nonce: u16) {
         self.answer_with((from, Some(nonce)));
     }
 
-    /// Whether this receipt may come from its sender: a member that is not a relay may sign only for itself.
+    /// Whether the sender may submit this receipt: a member that is not a relay may sign only for itself.
     pub fn may_sign(&self, receipt: &Receipt) -> bool {
         let member = self.known.get(&receipt.from);
         member.is_some_and(|member| member.is_relay || receipt.receiver == receipt.from)
@@ -364,7 +369,7 @@ impl Members {
         }
     }
 
-    /// Whether a packet in the name of this receiver comes from another address, while the receiver still sends from its own
+    /// Whether a packet in the name of this receiver was sent from another address, while the receiver still sends from its own
     /// address.
     pub fn is_elsewhere(&self, from: ReceiverId, address: SocketAddr, now: Time) -> bool {
         let bound = |member: &MemberRecord| {
@@ -374,7 +379,7 @@ impl Members {
         self.known.get(&from).is_some_and(bound)
     }
 
-    /// Records a sign of life: any other packet of a receiver.
+    /// Records a sign of life: a receiver has sent a packet other than a report.
     pub fn on_sign_of_life(&mut self, from: ReceiverId, now: Time) {
         if let Some(member) = self.known.get_mut(&from) {
             member.last_received_at = now;
@@ -384,9 +389,9 @@ impl Members {
         }
     }
 
-    /// Handles a receiver's report of congestion at the rate `level`, while at most about `bound` was sent. Returns whether the
-    /// receiver is too slow for `bound`. For this the congestion must last for `least`, which is longer than earlier, faster
-    /// packets take to drain.
+    /// Handles a receiver's congestion report, which states that the path allows the rate `level`. Returns whether the receiver
+    /// is too slow for the rate `bound`: for at least `least`, its reports have stated lower rates. `least` must exceed the time
+    /// in which queues drain after a higher rate. Call this only if the source sends at about `bound` or less.
     pub fn on_congestion(
         &mut self,
         from: ReceiverId,
@@ -437,8 +442,8 @@ impl Members {
         self.known.iter().map(|(id, member)| (*id, member))
     }
 
-    /// Returns the deferred and dropped receivers with their treatment. Each status names them, and several statuses are sent per
-    /// report. So members are not scanned while no receiver is deferred or dropped.
+    /// Returns the deferred and dropped receivers with their treatment. Each status lists these receivers, and several statuses
+    /// are sent per report. So members are not scanned if no receiver is deferred or dropped.
     pub fn set_aside(&self) -> impl Iterator<Item = (ReceiverId, Pace)> {
         let among = if self.tally.set_aside > 0 { self.known.len() } else { 0 };
         let all = self.known.iter().take(among);
@@ -485,7 +490,7 @@ impl Members {
         self.tally.unfinished as usize
     }
 
-    /// Returns the number of unfinished members that send and are reached.
+    /// Returns the number of unfinished members that still send and are reached by data.
     pub fn answering(&self) -> usize {
         self.tally.answering as usize
     }
@@ -495,8 +500,8 @@ impl Members {
         self.tally.counted_on as usize
     }
 
-    /// Returns the earlier records of restarted receivers, which have a new ID each time. A receiver of the same name has joined
-    /// later from the same address. The earlier one has been silent since, or both have completed.
+    /// Returns the earlier records of restarted receivers. A restarted receiver has a new ID, but the same name and address.
+    /// Either the earlier process has been silent since the later one joined, or both processes have completed.
     pub fn replaced(&self) -> BTreeSet<ReceiverId> {
         let mut newest: BTreeMap<(&str, IpAddr), Time> = BTreeMap::new();
         for member in self.known.values() {
@@ -536,7 +541,7 @@ impl Members {
         self.unanswered > 0
     }
 
-    /// Whether a receiver waits for an answer, its first one or a repetition.
+    /// Whether a receiver waits for a first answer, or for the repetition of an answer.
     pub fn has_any_confirmation(&self) -> bool {
         !self.confirm.is_empty()
     }
@@ -547,8 +552,9 @@ fn sensible(rate: f32) -> f32 {
     if rate.is_finite() { rate.max(0.0) } else { 0.0 }
 }
 
-/// Returns the number of receivers that a member reports for, and the number of completed ones among them. The values of a relay
-/// are limited to possible ones. A relay is also done when its only downstream receiver has failed.
+/// Returns the number of receivers that a member reports for, and the number of completed receivers among them. Impossible values
+/// of a relay are reduced to possible ones. The state of a relay is not used: a relay is also `Done` if its only downstream
+/// receiver has failed.
 fn spoken_for(report: &Report, is_relay: bool) -> (u32, u32) {
     let receivers = report.receivers.min(if is_relay { MAX_MEMBERS as u32 } else { 1 });
     let is_done = report.state == MemberState::Done;
@@ -556,8 +562,8 @@ fn spoken_for(report: &Report, is_relay: bool) -> (u32, u32) {
 }
 
 impl MemberRecord {
-    /// Returns the number of receivers that count for this member. The incomplete receivers of a relay that is gone have moved or
-    /// are missing, so they do not count.
+    /// Returns the number of receivers counted for this member. If the member is replaced, or is a relay that is gone or
+    /// unreachable, its incomplete receivers are not counted: they have moved or are missing.
     pub fn counted(&self) -> u32 {
         let has_left = self.pace == Pace::Gone || self.is_mute() && !self.is_finished();
         if self.is_replaced || self.is_relay && has_left {
@@ -624,7 +630,7 @@ impl MemberRecord {
         matches!(self.pace, Pace::Deferred | Pace::Dropped)
     }
 
-    /// Whether it is unreachable now.
+    /// Whether it is silent or unreachable now.
     fn is_mute(&self) -> bool {
         self.mute != Mute::No
     }

@@ -11,12 +11,12 @@ pub(crate) const REASON_OTHER: u8 = 4;
 pub(crate) const REASON_NO_DATA: u8 = 5;
 pub(crate) const REASON_OLDER: u8 = 6;
 pub(crate) const REASON_OTHER_SOURCE: u8 = 7;
-/// Reason code of an active member: it is a relay.
+/// Reason code of an active member that is a relay.
 pub(crate) const RELAYS: u8 = 17;
-/// Reason code of a departing member: it continues under another parent.
+/// Reason code of a departing member that continues under another parent.
 pub(crate) const MOVED: u8 = 18;
-/// Reason code of an active receiver: it has joined only the base layer and loses packets of it while enhancement layers are
-/// sent.
+/// Reason code of an active receiver that has joined only the base layer, but loses packets of the base layer while the source
+/// also sends enhancement layers.
 pub(crate) const FLOODED: u8 = 16;
 
 /// The echo of a member that has received no packet. Its packet number, the largest that the format can express, is never used.

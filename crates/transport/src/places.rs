@@ -1,19 +1,20 @@
-//! Allocation of a limited number of places, such as children of a relay or sessions of a permanent receiver.
+//! Assignment of a limited number of places, such as those for the children of a relay or for the sessions of a permanent
+//! receiver.
 //!
-//! Any host that reaches a port can request a place. So a holder without proof is replaced by a newcomer whose host holds fewer
-//! places. No host without the key can occupy all places.
+//! Any host that can reach a port can request a place. So a newcomer may replace a holder that has given no proof, if the
+//! newcomer's host holds fewer places than the holder's host. No host without the key can occupy all places.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// Time for a holder to prove itself. Afterwards a newcomer can replace it if the newcomer's host holds fewer places; before, at
-/// least two fewer.
+/// Time for a holder to prove itself. After this time, a newcomer can replace the holder if the newcomer's host holds fewer
+/// places than the holder's host. Before this time, the newcomer's host must hold at least two places fewer.
 const TIME_TO_PROVE: Duration = Duration::from_secs(1);
 
-/// Divisor of the places: a single host without the key cannot hold this part of them.
+/// Divisor of the number of all places. The quotient is the number of places that a single host without the key cannot occupy.
 const FOR_OTHERS: usize = 4;
 
-/// A place in use.
+/// An occupied place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OccupiedPlace {
     pub(crate) host: IpAddr,
@@ -24,7 +25,7 @@ pub(crate) struct OccupiedPlace {
 /// The proof that the holder of a place has given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Standing {
-    /// The holder has proven only its address.
+    /// The holder has proved only its address.
     Unproved,
     /// The holder takes part in the session, which is possible without a key.
     #[default]
@@ -38,13 +39,14 @@ pub(crate) enum Standing {
 pub(crate) enum Vacancy {
     /// A free place.
     Free,
-    /// The place of the holder at this index, which is replaced.
+    /// The place of the holder at this index: the newcomer replaces this holder.
     Of(usize),
-    /// No place.
+    /// No place: the newcomer is refused.
     None,
 }
 
-/// Returns the place that a newcomer from this host can take, if `held` of `most` places are occupied.
+/// Returns the place that a newcomer from this host can take; `held` lists the occupied places, and `most` is the number of all
+/// places.
 pub(crate) fn room_for(newcomer: IpAddr, held: &[OccupiedPlace], most: usize, now: Instant) -> Vacancy {
     let of = |host: IpAddr| {
         let same = held.iter().filter(|one| one.host.to_canonical() == host.to_canonical());

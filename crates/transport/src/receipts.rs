@@ -1,8 +1,9 @@
-//! Receipts in reports, and their later verification without the session.
+//! Receipts in reports, and their verification after the session.
 //!
 //! A receipt is a receiver's signature (Ed25519) over the session, the root of the content and the time
-//! ([`faircast_wire::receipt`]). The root is a hash over the division of the content into blocks and over the hashes of all
-//! blocks. Each receiver compares the source's root with its own before it completes, whether the session is signed or not.
+//! ([`faircast_wire::receipt`]). The root is a hash over the division of the content into blocks, and over the hashes of all
+//! blocks. Before a receiver completes, it compares the source's root with the root of the received content, whether the session
+//! is signed or not.
 
 use crate::object::{
     HardLinks, Hash, ObjectError, ObjectStream, Preserve, Reading, RootHasher, Unreadable, hash_of,
@@ -25,7 +26,8 @@ pub struct ReceiptReport {
     pub signed_at: u64,
     /// Signature, hexadecimal.
     pub signature: String,
-    /// The signed root hash, hexadecimal, if it differs from the session's root because files were withdrawn later.
+    /// The signed root hash, hexadecimal. It is set only if it differs from the session's root, because files were withdrawn
+    /// later.
     #[serde(default)]
     pub root: Option<String>,
     /// Whether the signature is valid for the content of this session.
@@ -34,7 +36,7 @@ pub struct ReceiptReport {
     pub known: Option<bool>,
 }
 
-/// A complete receiver without a valid receipt, or a relay with downstream receivers of this kind.
+/// A complete receiver without a valid receipt, or a relay that has such a receiver downstream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WithoutReceipt {
     /// Host name.
@@ -43,7 +45,7 @@ pub struct WithoutReceipt {
     pub reason: String,
 }
 
-/// The receipts of a session, with all data that their later verification needs.
+/// The receipts of a session, with all data needed to verify them later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiptsReport {
     /// Identifier of the session, hexadecimal.
@@ -52,19 +54,21 @@ pub struct ReceiptsReport {
     pub salt: String,
     /// Identifier of the transfer, hexadecimal.
     pub transfer: String,
-    /// Start of the source, nanoseconds since 1970. It is a string, because some JSON readers do not support such large numbers.
+    /// Start time of the source, nanoseconds since 1970. The time is a string, because some JSON readers do not support such
+    /// large numbers.
     pub started: String,
-    /// Root hash of the content, hexadecimal: a hash over its division into blocks and the hashes of all blocks.
+    /// Root hash of the content, hexadecimal: a hash over the division of the content into blocks, and over the hashes of all
+    /// blocks.
     pub root: Option<String>,
-    /// Bytes of a symbol.
+    /// Size of a symbol, bytes.
     pub symbol_size: u16,
     /// Number of symbols of a full block.
     pub symbols_per_block: u16,
-    /// Number of valid receipts. If keys are required, only receipts with one of these keys count.
+    /// Number of valid receipts. If keys are required, receipts with other keys do not count.
     pub good: u64,
     /// Required keys without a receipt.
     pub unused_keys: Vec<String>,
-    /// If keys are required: complete receivers without a valid receipt, and relays with downstream receivers of this kind.
+    /// If keys are required: complete receivers without a valid receipt, and relays that have such receivers downstream.
     pub without_receipt: Vec<WithoutReceipt>,
     /// All receipts.
     pub signed: Vec<ReceiptReport>,
@@ -81,7 +85,7 @@ impl ReceiptReport {
 }
 
 impl ReceiptsReport {
-    /// Returns the subject that all receipts of the session share; `None` if a field is malformed.
+    /// Returns the session data that is signed in each receipt of the session; `None` if a field is malformed.
     pub fn about(&self) -> Option<Signed> {
         Some(Signed {
             session: SessionId(u32::from_str_radix(&self.session, 16).ok()?),
@@ -103,8 +107,8 @@ impl ReceiptsReport {
         checked().unwrap_or(false)
     }
 
-    /// Returns the root hash of these files and trees, divided into blocks as in this session. It equals the session's root if
-    /// names, times, modes and content are unchanged.
+    /// Returns the root hash of these files and directory trees, divided into blocks as in this session. The hash equals the
+    /// session's root if names, times, modes and content are unchanged.
     ///
     /// # Errors
     /// If a file cannot be read, or changes during the call.

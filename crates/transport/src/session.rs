@@ -25,11 +25,11 @@ use faircast_wire::{
 };
 use std::net::SocketAddr;
 
-/// Default number of source symbols per block. Such a block fits a processor's cache, and is large enough for an efficient
+/// Default number of source symbols per block. Such a block fits in a processor's cache, and is large enough for an efficient
 /// erasure code (`docs/design/delivery.md`).
 pub const SYMBOLS_PER_BLOCK: u16 = 256;
 
-/// The host of a session: the inputs that a session needs besides its configuration.
+/// The host of a session: the inputs of the session that are not in its configuration.
 #[derive(Debug, Clone)]
 pub struct Host {
     /// Random numbers for this session.
@@ -46,7 +46,7 @@ pub struct Host {
     pub now: Time,
     /// The disk that stores the files.
     pub disk: Disk,
-    /// The worker for jobs of a receiver that may take long.
+    /// The worker for a receiver's long-running jobs.
     pub worker: Worker,
 }
 
@@ -57,7 +57,7 @@ pub struct Source(source::SourceSession);
 pub struct Receiver(receiver::ReceiverSession);
 
 impl Source {
-    /// Creates a source on this host. `events` receives the events of the start.
+    /// Creates a source on this host. `events` receives the events that occur during the creation.
     ///
     /// # Errors
     /// If the configuration is contradictory, or the content cannot be read.
@@ -71,17 +71,17 @@ impl Source {
         self.0.id()
     }
 
-    /// Returns the endpoint, to be driven.
+    /// Returns the session as an endpoint for a driver.
     pub fn endpoint(&mut self) -> &mut (dyn Endpoint + Send + 'static) {
         &mut self.0
     }
 
-    /// Returns the time of the next call.
+    /// Returns the time at which [`Endpoint::handle_timeout`] must be called next.
     pub fn next_timeout(&self, now: Time) -> Time {
         self.0.poll_timeout(now)
     }
 
-    /// Returns the report after the end.
+    /// Returns the report of the ended session.
     ///
     /// # Errors
     /// If the session failed.
@@ -96,17 +96,17 @@ impl Receiver {
         Receiver(receiver_at(config, host))
     }
 
-    /// Returns the endpoint, to be driven.
+    /// Returns the session as an endpoint for a driver.
     pub fn endpoint(&mut self) -> &mut (dyn Endpoint + Send + 'static) {
         &mut self.0
     }
 
-    /// Returns the time of the next call.
+    /// Returns the time at which [`Endpoint::handle_timeout`] must be called next.
     pub fn next_timeout(&self, now: Time) -> Time {
         self.0.poll_timeout(now)
     }
 
-    /// Whether it receives the session's group although it has a parent.
+    /// Whether the receiver has joined the session's group although it has a parent.
     pub fn receives_group(&self) -> bool {
         self.0.receives_group()
     }
@@ -116,7 +116,7 @@ impl Receiver {
         self.0.groups().len()
     }
 
-    /// Returns the report after the end.
+    /// Returns the report of the ended session.
     ///
     /// # Errors
     /// If the session failed.
@@ -213,7 +213,7 @@ fn source_at(
     Ok(source::SourceSession::new(setup, at.now))
 }
 
-/// Returns the number of receivers to wait for, at least the number of required ones.
+/// Returns the number of receivers to wait for: at least the number of required hosts.
 fn expected(config: &SendConfig) -> Option<u32> {
     let required = u32::try_from(config.required.len()).unwrap_or(u32::MAX);
     if required == 0 { config.expect } else { Some(config.expect.unwrap_or(0).max(required)) }
@@ -234,7 +234,7 @@ fn scheduler(
             let reading = Reading { preserve, unreadable, hard_links, follow };
             let object = ObjectStream::open_with(paths, &reading, symbol_size, symbols)?.on(&at.disk);
             let stray = object.stray_links();
-            // Preserved links are not followed.
+            // Symbolic links that are preserved are not followed.
             let outside = stray.outside.filter(|_| !config.preserve.has(Aspect::Links));
             let outside = outside.map(|text| Event::warning_of(Setting::Links, text));
             outside.into_iter().chain(stray.nowhere.map(Event::warning)).for_each(&mut *events);
@@ -315,13 +315,13 @@ fn scheme_for(scheme: Scheme, content: &Content) -> Result<Scheme, Error> {
     match count {
         _ if layers <= 1 => Err(Error::Config(ConfigError::NeedsLayers { scheme: name })),
         0 => Err(Error::Config(ConfigError::LayerInputs { count, layers, scheme: name })),
-        // The minimum is two layers, because a session with one layer would have a single rate.
+        // The minimum is two layers, because a scheme with one layer would not be layered.
         1..256 if count <= usize::from(layers) => Ok(scheme.with_layers(count.max(2) as u8)),
         _ => Err(Error::Config(ConfigError::LayerInputs { count, layers, scheme: name })),
     }
 }
 
-/// Returns the groups of all layers, the base layer's first, after checking that all options support layers.
+/// Checks that all options support layers. Returns the groups of all layers, starting with the base layer.
 fn layer_groups(config: &SendConfig) -> Result<Vec<SocketAddr>, Error> {
     let (layers, scheme) = (config.scheme.layers().max(1), config.scheme.name());
     let refused = match (&config.content, config.slow) {
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn every_layer_has_a_group_and_a_single_rate_session_has_one() {
+    fn number_of_groups_equals_the_number_of_layers() {
         let groups = |config: &SendConfig| layer_groups(config).expect("enough addresses").len();
         assert_eq!(groups(&config("ormcc", "239.255.255.255:5777")), 1);
         assert_eq!(groups(&config("rlc,layers=5", "239.255.70.1:5777")), 5);

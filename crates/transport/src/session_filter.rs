@@ -1,5 +1,5 @@
-//! Selection of sessions by a permanent receiver. It takes part in one session after another, or in several at once, and never
-//! twice in the same session.
+//! Selection of sessions by a permanent receiver, which receives one session after another, or several at the same time. It never
+//! receives the same session twice.
 
 use crate::places::{OccupiedPlace, Standing, Vacancy, room_for};
 use crate::system::Monotonic;
@@ -9,26 +9,27 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Length of a manifest that is always accepted, in bytes. The memory for its entries is checked when they are known.
+/// Size of a manifest that is always accepted, in bytes. The memory for the manifest's entries is checked later, when the entries
+/// are known.
 const LITTLE_MANIFEST: u64 = 64 << 10;
 
-/// Maximum number of stored ended sessions.
+/// Maximum number of ended sessions that are recorded.
 const REMEMBERED: usize = 256;
 
-/// A filter of the sessions to follow; by default it accepts all of them. Clones share their state.
+/// A filter of the sessions to receive; the default filter accepts all sessions. Clones share their state.
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
-    /// Patterns of accepted host names of sources, in which `*` stands for any characters; empty: all names are accepted.
+    /// Accepted host names of sources, as patterns in which `*` stands for any characters. If empty, all host names are accepted.
     pub names: Vec<String>,
-    /// Maximum content of a session, in bytes. Sessions that announce a larger size, or no size, are not accepted. Live streams
-    /// are accepted, but end with an error beyond this number.
+    /// Maximum size of the content of a session, in bytes. Sessions that announce a larger size, or no size, are not accepted.
+    /// Live streams are accepted, but end with an error when they exceed this limit.
     pub most_bytes: Option<u64>,
-    /// Maximum number of simultaneous sessions of all clones together; `None`: unlimited.
+    /// Maximum number of sessions that all clones together receive at the same time; `None`: unlimited.
     pub places: Option<usize>,
     shared: Arc<Mutex<Shared>>,
 }
 
-/// State shared by receivers with clones of one [`SessionFilter`].
+/// State shared by the receivers whose filters are clones of the same [`SessionFilter`].
 #[derive(Debug, Default)]
 struct Shared {
     time: Monotonic,
@@ -45,7 +46,7 @@ struct JoinedSession {
     session: SessionId,
     transfer: TransferId,
     by: ReceiverId,
-    /// The session's source, and the proof that the source has given.
+    /// The address of the session's source, and the proof that the source has given.
     source: OccupiedPlace,
 }
 
@@ -62,7 +63,7 @@ impl Claim {
         (taken.session, taken.by) == (self.session, self.by)
     }
 
-    /// Whether another session has taken this session's place.
+    /// Whether another session has taken the place of this session.
     pub(crate) fn is_lost(&self) -> bool {
         !lock(&self.shared).taken.iter().any(|taken| self.is_of(taken))
     }
@@ -83,7 +84,7 @@ impl Drop for Claim {
 }
 
 impl Shared {
-    /// Returns the place for a session of a source at this address. The present place of receiver `by` counts as free.
+    /// Returns the place for a session whose source has this address. The present place of receiver `by` counts as free.
     fn room_for(&self, host: IpAddr, by: Option<ReceiverId>, places: Option<usize>) -> Vacancy {
         let Some(most) = places else { return Vacancy::Free };
         let held: Vec<OccupiedPlace> = self.others(by).map(|taken| taken.source).collect();
@@ -101,13 +102,13 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 impl SessionFilter {
-    /// Returns a filter for sources whose names match one of these patterns, and for content of at most this number of bytes.
+    /// Returns a filter for sources whose names match one of these patterns, with content of at most `most_bytes` bytes.
     #[must_use]
     pub fn new(names: Vec<String>, most_bytes: Option<u64>) -> SessionFilter {
         SessionFilter { names, most_bytes, ..SessionFilter::default() }
     }
 
-    /// Whether the announced session is wanted here.
+    /// Whether the filter accepts the announced session.
     pub(crate) fn takes(&self, announce: &Announce) -> bool {
         let manifest = u64::from(announce.manifest_len);
         let fits = |most: u64| match announce.stream_len {
@@ -119,7 +120,7 @@ impl SessionFilter {
             && (self.names.is_empty() || self.names.iter().any(|pattern| is_like(name, pattern)))
     }
 
-    /// Records that a session has ended here, by completion or for a local reason. It is not followed again.
+    /// Records that a session has ended at this host, by completion or for a local reason. Such a session is not joined again.
     pub(crate) fn end(&self, session: SessionId) {
         let ended = &mut lock(&self.shared).ended;
         if ended.len() == REMEMBERED {
@@ -128,7 +129,7 @@ impl SessionFilter {
         ended.push_back(session);
     }
 
-    /// Whether the session has ended here.
+    /// Whether the session has ended at this host.
     pub(crate) fn has_ended(&self, session: SessionId) -> bool {
         lock(&self.shared).ended.contains(&session)
     }
@@ -138,7 +139,7 @@ impl SessionFilter {
         lock(&self.shared).taken.iter().any(|taken| taken.session == session && taken.by != me)
     }
 
-    /// Whether there is a place for a session of a source at this address.
+    /// Whether this host has a place for a session whose source has this address.
     pub(crate) fn has_place_for(&self, host: IpAddr) -> bool {
         lock(&self.shared).room_for(host, None, self.places) != Vacancy::None
     }
@@ -149,8 +150,8 @@ impl SessionFilter {
     }
 
     /// Claims a session for this receiver; `standing` is the proof that the source's answer has given. Returns `None` if another
-    /// receiver takes part in this session or in one with the same content. Also returns `None` if the session has ended here, or
-    /// if there is no place for it.
+    /// receiver takes part in this session, or in another session with the same content. Also returns `None` if the session has
+    /// ended here, or if there is no place for it.
     pub(crate) fn claim(
         &self,
         (session, transfer): (SessionId, TransferId),
@@ -176,8 +177,8 @@ impl SessionFilter {
         Some(Claim { shared: Arc::clone(&self.shared), session, by })
     }
 
-    /// Sets whether a receiver with a clone of this filter waits for a session. If so, other receivers do not report to further
-    /// sources that this host is busy.
+    /// Sets whether a receiver with a clone of this filter waits for a session. While one waits, other receivers do not report to
+    /// further sources that this host is busy.
     pub fn one_waits(&self, one_waits: bool) {
         lock(&self.shared).one_waits = one_waits;
     }

@@ -1,15 +1,16 @@
-//! A driver that runs an [`Endpoint`] step by step, without sockets and clock, for tests and fuzzers.
+//! A driver that runs an [`Endpoint`] step by step, without sockets or a clock, for tests and fuzzers.
 //!
-//! [`give`] delivers a datagram, and [`take_all`] returns the pending ones. [`Steps`] reads datagrams from the input of a fuzzer,
-//! and [`pump`] runs an endpoint for some time.
+//! [`give`] delivers a datagram to an endpoint, and [`take_all`] returns the endpoint's pending datagrams. [`Steps`] parses
+//! datagrams from the input of a fuzzer, and [`pump`] runs an endpoint for some time.
 
 use crate::endpoint::{Datagram, Endpoint};
 use faircast_core::time::{Span, Time};
 use faircast_net::Ecn;
 use std::net::SocketAddr;
 
-/// A sequence of datagrams. Each consists of a mode byte, a length byte, and its bytes. Bits 0 to 3 of the mode select the time
-/// after it (1 ms, 2 ms, 4 ms ... 33 s), bit 6 sets a congestion mark, and bit 7 sends the bytes unchanged.
+/// A sequence of datagrams. A datagram is encoded as a mode byte, a length byte, and the bytes of the datagram. Bits 0 to 3 of
+/// the mode select the time after the datagram (1 ms, 2 ms, 4 ms ... 33 s). Bit 6 sets a congestion mark. If bit 7 is set, the
+/// bytes are sent unchanged.
 #[derive(Debug, Clone, Copy)]
 pub struct Steps<'a>(pub &'a [u8]);
 
@@ -39,7 +40,7 @@ impl<'a> Iterator for Steps<'a> {
 }
 
 impl Step<'_> {
-    /// Delivers these bytes with the congestion mark of this step.
+    /// Delivers these bytes, with the congestion mark of this step, if any.
     pub fn give(&self, to: &mut dyn Endpoint, bytes: &mut [u8], from: SocketAddr, now: Time) {
         give_with(to, bytes, from, self.ecn, now);
     }
@@ -48,7 +49,7 @@ impl Step<'_> {
 /// Runs an endpoint for this duration.
 ///
 /// # Panics
-/// If it sends or requests calls without end.
+/// If the endpoint sends datagrams or requests calls without end.
 pub fn pump(endpoint: &mut dyn Endpoint, now: &mut Time, span: Span) {
     let (until, mut out) = (*now + span, Vec::new());
     let mut transmitted = 0;

@@ -1,7 +1,8 @@
-//! Events of sessions for the crate `tracing`: joins, reports, cuts, repairs, blocks, parents.
+//! Events of sessions for the crate `tracing`: about joins, reports, cuts, repairs, blocks and parents.
 //!
 //! The transport has no clock, so each event contains the time of its session. `docs/tracing.md` describes targets, messages and
-//! fields. Only this file depends on the feature `tracing`: without it a [`Scope`] is empty, and its methods have no effect.
+//! fields. Only this file depends on the feature `tracing`. Without the feature, a [`Scope`] is empty and its methods have no
+//! effect.
 
 use crate::error::Error;
 use faircast_core::node::{Observation, Source};
@@ -11,7 +12,7 @@ use faircast_wire::{Announce, DataPacket, Message};
 use sink::{emit, text};
 use std::net::SocketAddr;
 
-/// The session, and the role in it, of traced events.
+/// The session of traced events, and the role of this endpoint in it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scope(sink::Names);
 
@@ -22,7 +23,7 @@ pub(crate) enum Call<'a> {
     Report(&'a Report),
     /// The scheme's deadline has passed.
     Deadline,
-    /// The session controls the scheme.
+    /// The session has called a control function of the scheme.
     Control,
 }
 
@@ -66,7 +67,7 @@ mod sink {
         tracing::field::display(id)
     }
 
-    /// Returns the observation before a call, if a subscriber wants events of cuts.
+    /// Observes a scheme before a call, if a subscriber wants events about cuts.
     pub(super) fn if_cuts_are_wanted(observe: impl FnOnce() -> Observation) -> Option<Observation> {
         tracing::enabled!(target: "faircast::cut", tracing::Level::DEBUG).then(observe)
     }
@@ -165,12 +166,12 @@ impl Scope {
         }
     }
 
-    /// Traces that the parent of a receiver has confirmed its membership.
+    /// Traces that a receiver's parent has confirmed the receiver's membership.
     pub(crate) fn admitted(&self, at: Time) {
         emit!(self, INFO, "faircast::join", at, "receiver admitted", receiver = self.0.receiver());
     }
 
-    /// Traces that a receiver has another parent: a source, a relay or an agent.
+    /// Traces that a receiver has a new parent: a source, a relay or an agent.
     pub(crate) fn moved(&self, parent: SocketAddr, reason: &str, at: Time) {
         emit!(self, INFO, "faircast::relay", at, "parent changed", receiver = self.0.receiver(), parent = %parent, reason = reason);
     }
@@ -240,7 +241,7 @@ impl Scope {
         sink::if_cuts_are_wanted(|| source.observe())
     }
 
-    /// Traces a cut, if the call of the scheme has caused one.
+    /// Traces a cut if the call has caused the scheme to cut.
     pub(crate) fn after_call(
         &self,
         before: Option<Observation>,
@@ -285,7 +286,7 @@ impl Scope {
         }
     }
 
-    /// Traces that a block was verified and will be stored.
+    /// Traces that a block was verified, and is to be stored.
     pub(crate) fn verified(&self, block: u32, bytes: u32, at: Time) {
         emit!(
             self,
@@ -299,7 +300,7 @@ impl Scope {
         );
     }
 
-    /// Traces that a complete block is not the source's block.
+    /// Traces that a completed block differs from the block at the source.
     pub(crate) fn wrong(&self, block: u32, reason: &str, at: Time) {
         emit!(
             self,
@@ -313,7 +314,8 @@ impl Scope {
         );
     }
 
-    /// Traces that blocks were stored: `stored` of the session's `verified` bytes are stored now.
+    /// Traces that blocks were stored. `stored` and `verified` are the numbers of bytes of the session that were stored and
+    /// verified so far.
     pub(crate) fn stored(&self, stored: u64, verified: u64, at: Time) {
         emit!(
             self,

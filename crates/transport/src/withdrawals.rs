@@ -1,7 +1,7 @@
-//! The list of withdrawn files. Statuses carry one slice of it at a time; each slice has a fixed position.
+//! The list of withdrawn files. Each status carries one slice of the list, and each slice has a fixed position in the list.
 //!
-//! The list only grows. A slice is signed as a unit, so a relay forwards it unchanged until a longer version of the slice
-//! arrives.
+//! The list only grows. A slice is signed as a unit, so a relay forwards it unchanged until it receives a longer version of the
+//! slice.
 
 use faircast_wire::{Signature, Status, Withdrawn, WithdrawnPart};
 
@@ -19,7 +19,7 @@ pub(crate) struct Slice {
     pub(crate) signature: Option<Signature>,
 }
 
-/// All slices, and the next one to be sent.
+/// All slices of the list, and the next slice to send.
 #[derive(Debug, Default)]
 pub(crate) struct Slices {
     slices: Vec<Slice>,
@@ -27,7 +27,7 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// At a source, updates the list to these files; `sign` signs slices.
+    /// At a source, sets the list to these files; `sign` signs slices.
     pub(crate) fn follow(&mut self, files: &[Withdrawn], mut sign: impl FnMut(&Slice) -> Option<Signature>) {
         let in_last = self.slices.last().map_or(0, |last| last.files.len());
         let known = self.slices.len().saturating_sub(1) * SLICE + in_last;
@@ -43,7 +43,7 @@ impl Slices {
         }
     }
 
-    /// At a relay, stores the slice in a status. Returns the files that are new in it.
+    /// At a relay, stores the slice that a status carries. Returns the files of the slice that are new.
     pub(crate) fn learn<'a>(&mut self, status: &'a Status) -> &'a [Withdrawn] {
         let Some(WithdrawnPart { first, signature, .. }) = status.withdrawn else { return &[] };
         let at = first as usize / SLICE;
@@ -62,7 +62,7 @@ impl Slices {
         status.withdrawals.get(known..).unwrap_or_default()
     }
 
-    /// Returns the slice for the next status, or an empty one.
+    /// Returns the slice for the next status; the slice is empty if the list is empty.
     pub(crate) fn next(&mut self) -> Slice {
         if self.slices.is_empty() {
             return Slice::default();

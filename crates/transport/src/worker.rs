@@ -1,11 +1,11 @@
-//! Jobs that may take long, such as disk accesses. They run in parallel with the loop of a session.
+//! Jobs that may take a long time, such as disk accesses. They run in parallel with the loop of a session.
 
 use crate::object::{Both, FileWork};
 use faircast_host::write_behind::Perform;
 use std::fmt;
 use std::sync::Arc;
 
-/// A job of a session. It sends its result itself.
+/// A job of a session. The job itself sends its result.
 pub use faircast_host::write_behind::Job;
 
 /// The kind of a job, which indicates its duration.
@@ -21,7 +21,8 @@ pub enum Load {
     Files,
 }
 
-/// Runs the jobs of a session: in threads, at once, or as a simulated world decides. Jobs of one kind run in their order.
+/// Runs the jobs of a session: in threads, immediately, or at times that a simulated world selects. Jobs of one kind run in the
+/// order of their submission.
 #[derive(Clone)]
 pub struct Worker {
     run: Arc<dyn Fn(Load, Job) + Send + Sync>,
@@ -39,7 +40,7 @@ impl Worker {
         Worker { run: Arc::new(run), both: None }
     }
 
-    /// Lets jobs that process many files use `both` to perform two parts at the same time.
+    /// Lets each job that processes many files do its work in two parts at the same time, using `both`.
     #[must_use]
     pub fn halving(self, both: Both) -> Worker {
         Worker { both: Some(both), ..self }
@@ -50,13 +51,13 @@ impl Worker {
         (self.run)(load, job);
     }
 
-    /// Returns a function that runs jobs of the kind `Load::Blocks`.
+    /// Returns a function that runs a job of the kind `Load::Blocks`.
     pub fn blocks(&self) -> Perform {
         let worker = self.clone();
         Arc::new(move |job| worker.run(Load::Blocks, job))
     }
 
-    /// Returns the control of work on files, for a job.
+    /// Returns a handle that jobs use to control their work on files.
     pub fn file_work(&self) -> FileWork {
         FileWork::halved_by(self.both)
     }

@@ -1,4 +1,4 @@
-//! Sequential sessions in one process do not leak memory.
+//! Consecutive sessions in one process do not leak memory.
 
 #![allow(clippy::disallowed_methods, reason = "a test reads files")]
 
@@ -12,13 +12,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-/// Growth of memory attributed to the allocator, kB.
+/// Growth of memory, in kB, that is attributed to the allocator and not to a leak.
 const SLACK: u64 = 2_048;
 
-/// Interval of lost datagrams: one in `LOST`.
+/// One out of `LOST` datagrams is lost.
 const LOST: usize = 7;
 
-/// Returns the resident memory of this process, kB, including all threads.
+/// Returns the resident memory of this process in kB.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has this line");
@@ -38,7 +38,7 @@ fn host(last: u8, number: u64) -> Host {
     }
 }
 
-/// Runs one session: a file of 20 kB arrives whole, although datagrams are lost.
+/// Runs one session that transfers a file of 20 kB. All of the file arrives, although datagrams are lost.
 fn session(number: u64, file: &Path, out: &Path) {
     let mut send = SendConfig::new(Content::Paths(vec![file.to_owned()]));
     send.expect = Some(1);

@@ -17,36 +17,37 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 const SOURCE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 5777);
 
 #[test]
-fn corpus_of_fuzz_target_sessions_causes_no_panic() {
+fn corpus_of_the_sessions_fuzz_target_causes_no_panic() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     replay("sessions", |input| sessions::sessions(input, scratch.path()));
 }
 
 #[test]
-fn corpus_of_fuzz_target_relays_causes_no_panic() {
+fn corpus_of_the_relays_fuzz_target_causes_no_panic() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     replay("relays", |input| sessions::relays(input, scratch.path()));
 }
 
 #[test]
-fn corpus_of_fuzz_target_layers_causes_no_panic() {
+fn corpus_of_the_layers_fuzz_target_causes_no_panic() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     replay("layers", |input| sessions::layers(input, scratch.path()));
 }
 
 #[test]
-fn changed_inputs_of_fuzz_target_relays_cause_no_panic() {
+fn changed_inputs_of_the_relays_fuzz_target_cause_no_panic() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     assert_harmless_when_changed("relays", |input| sessions::relays(input, scratch.path()));
 }
 
 #[test]
-fn changed_inputs_of_fuzz_target_layers_cause_no_panic() {
+fn changed_inputs_of_the_layers_fuzz_target_cause_no_panic() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     assert_harmless_when_changed("layers", |input| sessions::layers(input, scratch.path()));
 }
 
-/// Returns inputs of sessions by the behaviour of their network; [`super::sessions`] describes their form.
+/// Returns inputs for sessions. Each input has a name that describes the behaviour of the network; [`super::sessions`] describes
+/// the format.
 fn journeys() -> Vec<(&'static str, Vec<u8>)> {
     let steps = |setup: u8, steps: &[[u8; 2]]| {
         let mut input = vec![setup];
@@ -79,7 +80,7 @@ fn journeys() -> Vec<(&'static str, Vec<u8>)> {
 /// The nodes between a source and a receiver, indexed by the lowest bits of an input of `relays`.
 const BETWEEN: [&str; 7] = ["nothing", "repeater", "file", "unicast", "agent", "raccoom", "rmanp"];
 
-/// Returns inputs of worlds with relays or layers; [`super::relays`] describes their form. 50 ms pass after most steps.
+/// Returns inputs for worlds with relays or layers; [`super::relays`] describes the format. 50 ms pass after most steps.
 fn worlds(first: u8) -> Vec<(&'static str, Vec<u8>)> {
     let (run, lose) = (3 << 3, 1 | 3 << 3);
     let begin = |setup: [u8; 2], steps: &[u8]| [&setup[..], steps].concat();
@@ -183,7 +184,7 @@ fn leaping_stream() -> Vec<u8> {
     input
 }
 
-/// With `FAIRCAST_BLESS=1`, writes the initial inputs.
+/// With `FAIRCAST_BLESS=1`, the test writes the initial inputs.
 #[test]
 fn corpus_contains_every_generated_sample() {
     for (name, input) in journeys() {
@@ -203,7 +204,7 @@ fn corpus_contains_every_generated_sample() {
             }
         }
     }
-    // Every sample message of the wire format, at both ends of an active session.
+    // Deliver every sample message of the wire format to both endpoints of an active session.
     for file in fs::read_dir(folder("parse")).expect("the corpus is part of the repository") {
         let path = file.expect("the folder can be read").path();
         let name = path.file_name().expect("it was listed").to_string_lossy().into_owned();

@@ -1,4 +1,5 @@
-//! The attacker in a fuzzed world. It changes observed packets and sends them with the right checksum or under the session's key.
+//! The attacker in a fuzzed world. It changes observed packets, corrects their checksum or encrypts them with the session's key,
+//! and sends them.
 
 use super::nodes::{SALT, SESSION};
 use super::places::{BRANCH, RELAY, SOURCE, STRANGER};
@@ -67,7 +68,7 @@ pub(super) struct Hostile {
     announced: Option<Vec<u8>>,
 }
 
-/// The description of a datagram to be made.
+/// The description of a datagram that the attacker is to make.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Order<'a> {
     /// The observed datagram to change. Bits 0 to 3: its index; bits 4 and 5: its direction; bit 6: start from an empty datagram.
@@ -75,7 +76,7 @@ pub(super) struct Order<'a> {
     /// Start of the change, in bytes.
     pub(super) offset: u8,
     pub(super) change: &'a [u8],
-    /// Whether the datagram is sent right after the change: its checksum is not corrected, and it is not encrypted again.
+    /// Whether the changed datagram is sent as it is, without a corrected checksum and without encryption.
     pub(super) is_raw: bool,
 }
 
@@ -120,7 +121,7 @@ impl Hostile {
         plain.into_iter().for_each(|plain| keep(&mut received.plain, plain));
     }
 
-    /// Returns the decrypted form of a sealed datagram.
+    /// Returns the decrypted content of a sealed datagram.
     fn open(&mut self, pool: Pool, bytes: &[u8]) -> Option<Vec<u8>> {
         let (mut sealed, mut plain) = (bytes.to_vec(), Vec::new());
         let seq = peek(bytes).ok()?.seq;
@@ -131,7 +132,7 @@ impl Hostile {
         put(&mut plain, seq, &message).then_some(plain)
     }
 
-    /// Returns a datagram, and whether a host may accept it as part of the session.
+    /// Makes a datagram. Returns it, and whether a host may accept it as part of the session.
     pub(super) fn make(
         &mut self,
         order: Order<'_>,
@@ -157,7 +158,7 @@ impl Hostile {
         self.seal(&message, is_down, as_relay).map(|sealed| (sealed, true))
     }
 
-    /// Encrypts a message under the session's key, in the name of its sender.
+    /// Encrypts a message with the session's key, in the name of its sender.
     fn seal(&mut self, message: &Message<'_>, is_down: bool, as_relay: bool) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         let is_whole = match (message.from(), is_down) {

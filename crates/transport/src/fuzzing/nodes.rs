@@ -40,7 +40,7 @@ pub(super) enum Kind {
     Direct,
     /// A relay with a branch to a group.
     Repeater,
-    /// A relay with a branch to a group, which extends its memory by a file.
+    /// A relay that has a branch to a group, and extends its memory by a file.
     Spilling,
     /// A relay that serves the receiver by unicast, at the receiver's request.
     Unicast,
@@ -85,15 +85,15 @@ pub(super) struct Setting {
     cut: (u16, u16),
     /// Size of the relay's cache, in bytes.
     pub(super) memory: usize,
-    /// Whether the first second has no faults.
+    /// Whether the first second is free of faults.
     pub(super) is_joined: bool,
 }
 
 impl Setting {
     /// Reads the configuration from two bytes. First byte: bits 0 to 2 select the node between source and receiver, bit 3 selects
-    /// encryption, and bits 4 to 7 select the scheme if the node does not determine it. Second byte: bits 0 to 2 select the
-    /// geometry, bits 3 and 4 the relay's memory, and bit 5 a first second without faults. With `layered`, the scheme has layers
-    /// and the node is a repeater or absent.
+    /// encryption. Bits 4 to 7 select the scheme, unless the node determines it. Second byte: bits 0 to 2 select the geometry,
+    /// bits 3 and 4 the relay's memory, and bit 5 whether the first second is without faults. If `layered` is set, the scheme has
+    /// layers, and the node is a repeater or absent.
     pub(super) fn of([first, second]: [u8; 2], layered: bool) -> Setting {
         let free = [
             "ormcc",
@@ -134,8 +134,8 @@ impl Setting {
         }
     }
 
-    /// Whether content of this length must arrive if there are no faults: a relay with memory for less than a block may never
-    /// hold a whole block.
+    /// Whether content of this length must arrive if there are no faults. If a relay's memory is too small for a whole block, the
+    /// content need not arrive.
     pub(super) fn promises(&self, bytes: usize) -> bool {
         !matches!(self.kind, Kind::Repeater | Kind::Unicast) || self.memory > 2 * bytes
     }
@@ -212,7 +212,7 @@ pub(super) fn groups(layers: u8) -> Vec<SocketAddr> {
     (0..layers.max(1)).map(|layer| SocketAddr::from(([239, 255, 70, 1 + layer], 5777))).collect()
 }
 
-/// A process and its sessions refer to each other, so the end of the process releases them explicitly.
+/// A process and its sessions refer to each other, so dropping the process must release the sessions explicitly.
 impl Drop for RelayHost {
     fn drop(&mut self) {
         self.shared.release();
@@ -324,9 +324,9 @@ impl RelayHost {
         all
     }
 
-    /// Serves all hosts that have attached.
+    /// Creates an endpoint for each host that has attached.
     pub(super) fn grow(&mut self, now: Time) {
-        // The real loop also gives each endpoint one turn per round.
+        // The loop of the real driver also calls each endpoint once per iteration.
         self.children.iter_mut().for_each(|(_, child)| child.handle_timeout(now));
         self.children.retain(|(_, child)| !child.is_finished());
         for (place, id, address) in self.shared.grown() {
@@ -348,7 +348,7 @@ impl RelayHost {
         self.above.handle_datagram(Datagram { bytes, from, ecn: Ecn::NotEct, arrived: now }, now);
     }
 
-    /// Delivers a datagram to one of the relay's sockets. Returns the reply of its port, if any.
+    /// Delivers a datagram to one of the relay's sockets. Returns the reply of the relay's port, if any.
     pub(super) fn give(
         &mut self,
         from: SocketAddr,
@@ -397,7 +397,7 @@ impl RelayHost {
         assert!(places <= 1 + 3 * MAX_CHILDREN, "{places} branches");
         assert!(self.children.len() <= 2 * MAX_CHILDREN, "{} children", self.children.len());
         let Some(status) = self.shared.status() else { return };
-        // Blocks that are being sent or read remain cached until that has ended.
+        // Blocks stay in the cache while they are sent or read, even beyond the limit.
         let most = setting.memory as u64 + (16 << 10);
         assert!(status.cached_bytes <= most, "{} bytes are kept", status.cached_bytes);
     }

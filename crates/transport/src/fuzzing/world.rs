@@ -1,10 +1,10 @@
-//! A fuzzed world in virtual time: a source, the nodes between, and a receiver. Used by the fuzzers of relays and layers.
+//! A fuzzed world in virtual time: a source, a receiver, and the nodes between them. The fuzzers of relays and layers use it.
 //!
 //! ```text
 //!   SOURCE -- group --> RELAY (above | BRANCH, children) -- group --> RECEIVER
 //! ```
 //!
-//! Each datagram takes 3 ms. The work of the endpoints is counted, and limited in proportion to the elapsed time.
+//! Each datagram takes 3 ms. The calls and datagrams of the endpoints are counted, and limited in proportion to the elapsed time.
 
 use super::hostile::{Hostile, Pool};
 use super::nodes::{RelayHost, Setting};
@@ -22,15 +22,15 @@ use std::path::{Path, PathBuf};
 /// The delay of a datagram.
 const DELAY: Span = Span::from_millis(3);
 
-/// Limits of the datagrams sent and of the calls requested by all endpoints together: a constant number plus a number per
-/// millisecond. Sources and branches have 1 Mbit/s.
+/// Limit of the number of datagrams sent by all endpoints together: a constant, and the allowed increase per millisecond.
+/// `MAX_TURNS` limits the number of requested calls in the same form. Sources and branches have 1 Mbit/s.
 const MAX_SENT: (u64, u64) = (1_500, 16);
 const MAX_TURNS: (u64, u64) = (3_000, 32);
 
 /// Maximum number of datagrams in flight; others are lost.
 const MAX_FLIGHTS: usize = 4_096;
 
-/// Maximum duration of total loss after which the content must still arrive; the idle timeout is 30 s.
+/// Maximum total time without any datagram after which the content must still arrive; the idle timeout is 30 s.
 const MAX_OUTAGE: Span = Span::from_secs(8);
 
 /// The treatment of datagrams in a step.
@@ -58,7 +58,7 @@ pub(super) struct World {
     flights: VecDeque<Flight>,
     content: Vec<u8>,
     out: PathBuf,
-    /// Whether no host has received a forged datagram that it may have accepted, so that the content must arrive.
+    /// Whether no host may have accepted a forged datagram. If so, the content must arrive.
     pub(super) faithful: bool,
     lost: Span,
     /// Number of restarted processes.
@@ -135,7 +135,7 @@ impl World {
     pub(super) fn run(&mut self, span: Span, fate: DatagramAction) {
         if fate == DatagramAction::Lose {
             self.lost = self.lost + span;
-            // A relay that had no children for two seconds may end.
+            // After two seconds without children, a relay may end.
             self.faithful &= self.lost <= MAX_OUTAGE && (self.setting.is_joined || self.relay.is_none());
         }
         let (until, millis) = (self.now + span, span.as_nanos() / 1_000_000);
@@ -201,10 +201,10 @@ impl World {
 
     /// Ends the relay's process and starts another one.
     pub(super) fn restart_relay(&mut self, number: u64) {
-        // The receiver may have depended on a source that has completed and ended.
+        // The receiver may still need a source that has completed and ended.
         self.faithful &= !self.source.is_finished();
         if self.relay.is_some() {
-            // Each process has other random numbers.
+            // Each process draws different random numbers.
             self.processes += 1;
             self.relay = self.setting.relay(self.processes << 6 | number, self.now);
         }
@@ -249,7 +249,7 @@ impl World {
         format!("at {now:?}, source over: {source}, receiver over: {receiver}, relay {relay:?}, {setting:?}")
     }
 
-    /// Ends the attack. If no forged datagram could have been accepted, the content must arrive.
+    /// Ends the attack. If no host may have accepted a forged datagram, checks that the content arrives.
     pub(super) fn finish(mut self) {
         if self.faithful {
             for _ in 0..240 {

@@ -1,29 +1,31 @@
 //! Completed receivers behind relays, recorded by ID.
 //!
-//! The counts of several relays can be added only while each receiver is behind one relay. If a relay is killed before it
-//! confirms a completed receiver, the receiver also reports to the relay's next process. A downstream relay continues under that
-//! process with all its receivers. So relays report completed receivers by ID ([`Verified`]), and the source counts each ID once.
-//! A relay counts a receiver as outstanding, and does not confirm it, until the source has confirmed its ID. So no completion is
-//! lost when a process is killed.
+//! The counts of several relays can be added only while each receiver is behind one relay. Suppose that a relay is killed before
+//! it confirms a completed receiver. Then the receiver reports again to the relay's next process, and downstream relays continue
+//! under that process with all their receivers. So relays report completed receivers by ID ([`Verified`]), and the source counts
+//! each ID once.
+//!
+//! Until the source has confirmed an ID, the relay counts the receiver as outstanding and does not confirm it. So no completion
+//! is lost when a process is killed.
 
 use super::{MAX_MEMBERS, MemberRecord, Members};
 use faircast_core::packet::ReceiverId;
 use faircast_wire::{MemberState, Verified};
 use std::collections::BTreeMap;
 
-/// Completed receivers behind relays, with the relay that has reported each.
+/// Completed receivers behind relays. Each receiver is stored with the relay that has reported it.
 #[derive(Debug, Default)]
 pub(super) struct Completions {
     by: BTreeMap<ReceiverId, CompletionReporter>,
     /// At a relay: receivers that have completed since the last call of `Members::take_numbers`.
     fresh: Vec<ReceiverId>,
-    /// Whether these are the members of a relay: a completion is known only after the source has confirmed it.
+    /// Whether this is the member set of a relay. If so, a completion counts as known only after the source has confirmed it.
     of_relay: bool,
     /// Whether completed receivers are answered at once, because no parent confirms IDs.
     at_once: bool,
 }
 
-/// The relay that last reported a receiver, and whether the source knows the completion.
+/// The relay that last reported a receiver's completion, and whether the source knows this completion.
 #[derive(Debug, Clone, Copy)]
 struct CompletionReporter {
     relay: ReceiverId,
@@ -38,8 +40,8 @@ impl Members {
         members
     }
 
-    /// Makes these the members of a relay: completed receivers are reported to the source by ID, and are known after it confirms
-    /// them.
+    /// Makes this the member set of a relay. Completed receivers are reported to the source by ID, and count as known after the
+    /// source has confirmed their IDs.
     pub fn report_ids(&mut self) {
         self.completions.of_relay = true;
     }
@@ -54,8 +56,8 @@ impl Members {
         std::mem::take(&mut self.completions.fresh)
     }
 
-    /// Returns the relay that last reported this receiver's completion, unless the receiver has reported it to this member set
-    /// itself.
+    /// Returns the relay that last reported this receiver's completion. Returns `None` if the receiver itself has reported its
+    /// completion to this member set.
     pub fn reported_by(&self, id: ReceiverId) -> Option<ReceiverId> {
         self.completions.by.get(&id).map(|reporter| reporter.relay)
     }
@@ -68,7 +70,7 @@ impl Members {
     }
 
     fn on_number(&mut self, id: ReceiverId, by: ReceiverId) {
-        // The receiver has reported its completion itself.
+        // The receiver itself has already reported its completion to this member set.
         if let Some(member) = self.known.get(&id).filter(|member| member.has_number()) {
             if member.is_known || self.completions.at_once {
                 self.confirm(id);
@@ -113,7 +115,8 @@ impl Members {
         });
     }
 
-    /// Records that a receiver has reported its completion itself: it does not count for a relay any longer.
+    /// Records that a receiver has reported its completion itself. If a relay has reported the same completion, it is not counted
+    /// for that relay any longer.
     pub(super) fn on_own_number(&mut self, id: ReceiverId) {
         let reporter = self.completions.by.remove(&id);
         if let Some(reporter) = reporter {
@@ -131,7 +134,7 @@ impl Members {
         self.tally.update(member, |member| member.is_known = is_known);
     }
 
-    /// Records that the source knows the completion of these receivers. Returns whether any of them waits here for a
+    /// Records that the source knows the completion of these receivers. Returns whether any of these receivers waits here for a
     /// confirmation.
     pub fn on_known(&mut self, ids: &[ReceiverId]) -> bool {
         let mut is_news = false;
@@ -157,14 +160,14 @@ impl Members {
         self.completions.of_relay && !self.completions.at_once && self.known.get(&id).is_some_and(waits)
     }
 
-    /// Forgets the completions reported by a relay that has moved: it reports them to its new parent.
+    /// Discards the completions reported by a relay that has moved: the relay reports them to its new parent.
     pub(super) fn forget_numbers(&mut self, relay: ReceiverId) {
         self.completions.by.retain(|_, reporter| reporter.relay != relay);
     }
 }
 
 impl MemberRecord {
-    /// Whether it is a receiver that has reported its completion itself.
+    /// Whether this member is a receiver that has reported its completion itself.
     pub(super) fn has_number(&self) -> bool {
         !self.is_relay && self.state == MemberState::Done && self.receivers == 1
     }
@@ -238,8 +241,8 @@ mod tests {
         confirmed(members)
     }
 
-    /// Returns the counts in a relay's report to its parent: outstanding receivers, completed ones among them, and completed ones
-    /// without an ID.
+    /// Returns the counts in a relay's report to its parent: outstanding receivers, the completed receivers among them, and
+    /// completed receivers without an ID.
     fn above(members: &Members) -> (u64, u64, u64) {
         let (outstanding, done) = members.tally().outstanding();
         (outstanding, done, members.tally().unnamed)
@@ -256,7 +259,7 @@ mod tests {
         assert_eq!(confirms(&mut members, 1, &[11, 12]), [11, 12]);
         relay(&mut members, 1, 1);
         assert_eq!((members.receivers(), members.verified()), (3, 2));
-        // The relay's next process: receiver 12 has not been confirmed yet, and receiver 13 completes there.
+        // The relay's next process starts. Receiver 12 has not been confirmed yet, and receiver 13 completes at this process.
         relay(&mut members, 2, 2);
         assert_eq!(confirms(&mut members, 2, &[12, 13]), [12, 13]);
         relay(&mut members, 2, 0);
@@ -270,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn relay_confirms_a_completion_only_after_its_source_confirms() {
+    fn relay_confirms_only_completions_confirmed_by_its_source() {
         let mut members = Members::default();
         members.report_ids();
         relay(&mut members, 1, 2);
@@ -284,7 +287,7 @@ mod tests {
         assert_eq!(confirmed(&mut members), [11, 12]);
         assert_eq!(above(&members), (1, 0, 0));
         assert_eq!(confirms(&mut members, 1, &[11]), [11], "the answer was lost");
-        // A relay of an older version reports only the number of completed receivers, and no parent confirms IDs now.
+        // A relay of an older version reports no IDs, but only the number of completed receivers. No parent confirms IDs now.
         let older = Member { done: 2, ..member_of(3) };
         members.on_report(&older, 1, SocketAddr::from(([10, 0, 0, 3], 4000)), Time::ZERO);
         members.answer_at_once(true);
@@ -293,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn receiver_restarted_behind_a_relay_counts_once_by_first_id() {
+    fn restarted_receiver_behind_a_relay_counts_once_with_first_id() {
         let mut members = Members::of_relay();
         let mut report = |number, state, secs| {
             let host = Name::clipped("lab1");

@@ -1,30 +1,32 @@
-//! Reliable members: members that have shown that they receive the source, that still send, and that data reaches.
+//! Reliable members: members that have shown that they receive the source, still send, and are reached by data.
 //!
-//! A datagram that joins a session proves nothing, because it can be forged with any ID and any address. A member shows that it
-//! receives the source when its echo names a packet that was sent after its first datagram. Until then it is served, but the
-//! session does not depend on it: it has no turn of feedback, its silence is not reported, and the congestion control ignores it.
+//! A datagram that joins a session proves nothing, because it can be forged with any ID and any address. A member proves that it
+//! receives the source when its echo names a packet that was sent after its first datagram. Until then the member is served, but
+//! the session does not depend on it. The member has no turn for feedback, its silence is not reported, and the congestion
+//! control ignores it.
 
 use super::{MemberRecord, Members, Pace, REPLACED_AFTER, turns};
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Span, Time};
 
-/// Number of sent packets, none of them received, after which a receiver counts as unreached.
+/// A receiver counts as unreached after it has lost this number of consecutive packets.
 const UNREACHED_PACKETS: u64 = 4;
 
-/// Time after which this is certain, if half as many further packets were sent and lost as well.
+/// Time after which an unreached receiver is reported, if the source has meanwhile sent [`UNREACHED_PACKETS`] / 2 further packets
+/// and all of them were lost.
 const UNREACHED_SURE: Span = Span::from_secs(2);
 
-/// Maximum number of joining hosts that are stored.
+/// Maximum number of recorded hosts that have asked to join.
 const MAX_ASKED: usize = 20_000;
 
-/// Number of turns after which a silent member loses its turn, but not before [`RECENT`].
+/// A member loses its turn after it has been silent for this number of turns, and for at least [`RECENT`].
 const TURNS: u64 = 2;
 const RECENT: Span = Span::from_secs(2);
 
 /// Whether a receiver is reachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mute {
-    /// The receiver sends and is reached, as far as known.
+    /// The receiver sends, and data reaches it as far as the source knows.
     No,
     /// The receiver has been silent for some time.
     Silent,
@@ -34,34 +36,35 @@ pub enum Mute {
         since: Time,
         /// Number of the next packet at that time.
         next: Seq,
-        /// Whether later packets were lost as well.
+        /// Whether further packets were also lost.
         sure: bool,
-        /// Whether this was reported.
+        /// Whether this state was reported.
         reported: bool,
     },
     /// The receiver sends and lacks symbols, but requests none.
     Stuck,
 }
 
-/// Unreachable receivers to be reported.
+/// Members to report, because they have become silent or unreached.
 #[derive(Debug, Default)]
 pub struct Muted {
-    /// Receivers that have fallen silent.
+    /// Receivers that have become silent.
     pub silent: Vec<ReceiverId>,
     /// Receivers that answer but are not reached by data.
     pub unreached: Vec<ReceiverId>,
 }
 
 impl Members {
-    /// Returns the number of receivers that were reported as unreached and still are.
+    /// Returns the number of receivers that were reported as unreached and are still unreached.
     pub fn unreached(&self) -> usize {
         let unreached =
             |member: &&MemberRecord| matches!(member.mute, Mute::Unreached { reported: true, .. });
         self.known.values().filter(unreached).filter(|member| member.is_waited_for()).count()
     }
 
-    /// Handles a member's echo of its newest packet; `next` is the number of the next packet. Packets before `long_gone` were
-    /// sent several seconds ago, packets before `recent` a moment ago. Returns whether the member became reliable.
+    /// Handles a member's echo of the newest packet that it has received. `next` is the number of the next packet. Packets before
+    /// `long_gone` were sent several seconds ago, and packets before `recent` a short time ago. Returns whether the session may
+    /// depend on this member from now on.
     pub fn on_echo(
         &mut self,
         from: ReceiverId,
@@ -122,7 +125,7 @@ impl Members {
         self.set_mute(id, Mute::Stuck);
     }
 
-    /// Records that a receiver has requested this number of symbols.
+    /// Records that a receiver has sent a request for this number of symbols.
     pub fn on_asked(&mut self, from: ReceiverId, symbols: u64) {
         let Some(member) = self.known.get_mut(&from) else { return };
         member.asked_symbols += symbols;
@@ -138,7 +141,7 @@ impl Members {
         }
     }
 
-    /// Whether this member has shown that it receives the source; `None` if it is unknown.
+    /// Whether this member has shown that it receives the source; `None` for an unknown member.
     pub fn receives(&self, id: ReceiverId) -> Option<bool> {
         self.known.get(&id).map(|member| member.receives)
     }
@@ -179,8 +182,8 @@ impl Members {
         muted
     }
 
-    /// Marks members as gone that have been silent or unreached for `idle_timeout`, and restarted members earlier. Returns their
-    /// IDs. Each live member sends once in `spread`.
+    /// Marks members as gone if they have been silent or unreached for `idle_timeout`, or earlier if they were restarted. Returns
+    /// the IDs of these members. Each live member sends once in `spread`.
     pub fn expire(&mut self, now: Time, idle_timeout: Span, spread: Span) -> Vec<ReceiverId> {
         let silent = |member: &MemberRecord, span: Span| {
             let unreached = matches!(member.mute, Mute::Unreached { since, reported: true, .. }

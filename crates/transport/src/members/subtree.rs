@@ -47,8 +47,8 @@ impl Subtree {
     }
 }
 
-/// Limits a relay's report to possible values: no relay exceeds the maximum depth, each is at most one level below its
-/// predecessor, and completed receivers do not exceed all receivers.
+/// Limits a relay's report to possible values. No relay exceeds the maximum depth, each relay is at most one level below its
+/// predecessor, and the completed receivers are at most as many as all receivers.
 fn make_sense(relays: &mut Vec<TreeNode>) {
     relays.retain(|relay| relay.level + 1 < MAX_DEPTH);
     let mut most = 0;
@@ -74,7 +74,8 @@ impl Members {
         self.tally.update(member, |member| member.below.get_or_insert_default().on_part(tree));
     }
 
-    /// Handles a new member. If it is a relay, marks earlier relays of the same name and host as replaced, until they send again.
+    /// Handles a new member. If the new member is a relay, marks earlier relays with the same name on the same host as replaced,
+    /// until they send again.
     pub(super) fn replace_relay(&mut self, newest: ReceiverId) {
         let Some(new) = self.known.get(&newest).filter(|member| member.is_relay) else { return };
         let (host, place) = (new.host.clone(), new.address.ip());
@@ -86,8 +87,8 @@ impl Members {
         }
     }
 
-    /// Marks relays as replaced if a relay of the same name and host has joined later and they have been silent for `span`. Late
-    /// packets may have reset the earlier mark.
+    /// Marks relays as replaced if they have been silent for `span` and a relay of the same name has joined later from the same
+    /// host. Late packets may have cleared an earlier mark.
     pub(super) fn replace_silent_relays(&mut self, now: Time, span: Span) {
         let mut newest: BTreeMap<(String, IpAddr), Time> = BTreeMap::new();
         for member in self.known.values().filter(|member| member.is_relay) {
@@ -104,7 +105,7 @@ impl Members {
         }
     }
 
-    /// Returns the active relays, each before its downstream relays.
+    /// Returns the active relays, each listed before its downstream relays.
     pub fn relays(&self) -> Vec<RelayBelow> {
         let here = self.known.iter().filter(|(_, member)| member.is_relay && member.pace != Pace::Gone);
         here.flat_map(|(_, member)| member.with_those_below()).take(MAX_REPORTED).collect()
@@ -113,8 +114,8 @@ impl Members {
 
 impl MemberRecord {
     /// Returns the number of completed receivers behind this member. If a relay was restarted, its downstream relays continue
-    /// under its next process with all their receivers. So only its directly attached receivers count here, which have ended.
-    /// Receivers reported by ID count for no other member.
+    /// under its next process, with all their receivers. So for the earlier process, only directly attached receivers are
+    /// counted. A receiver reported by ID is counted for one member only.
     pub fn verified(&self) -> u32 {
         let all = self.receivers_done;
         let Some(below) = self.below.as_ref().filter(|_| self.is_replaced) else { return self.named + all };
@@ -138,7 +139,7 @@ impl MemberRecord {
 }
 
 impl RelayBelow {
-    /// Describes a relay that was reported by a parent; `depth` is the depth of this parent's children.
+    /// Returns a relay that was reported by its parent; `depth` is the depth of that parent's children.
     fn of(node: &TreeNode, depth: u8) -> RelayBelow {
         RelayBelow {
             depth: depth + node.level,
@@ -221,7 +222,7 @@ mod tests {
         assert_eq!(depths, [1, 2, 3, 2]);
         assert_eq!((relays[0].receivers, relays[0].done, relays[0].rate.bps()), (9, 4, 8e6));
         assert_eq!((relays[2].host.as_str(), relays[2].receivers, relays[2].done), ("far", 3, 2));
-        // The report is forwarded unchanged, and there a relay's children are at level 0.
+        // The report is forwarded unchanged. In the report, a relay's children are at level 0.
         let levels: Vec<u8> = relays.iter().map(|relay| relay.node().level).collect();
         assert_eq!(levels, [0, 1, 2, 1]);
         members.on_tree(&tree(1, 0, 0, Vec::new()));

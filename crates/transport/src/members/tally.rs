@@ -3,7 +3,7 @@
 use super::{MemberRecord, Pace};
 use std::iter::Sum;
 
-/// Counts of receivers, and of the members that report for them.
+/// Counts of receivers, and of the members that report for these receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Tally {
     /// Receivers, including those behind relays.

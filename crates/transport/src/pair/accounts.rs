@@ -20,7 +20,7 @@ fn outcomes(each: &[ReceiverReport]) -> Vec<(&str, ReceiverOutcome)> {
     each.iter().map(|one| (one.host.as_str(), one.outcome)).collect()
 }
 
-/// Runs until the source has ended; returns its report, and the time in seconds.
+/// Runs until the source has ended. Returns the source's report, and the time in seconds.
 fn ended(net: &mut Net, source: usize) -> (SendReport, f64) {
     net.run_until(secs(300), |net| net.sources[source].session.is_none());
     (net.sources[source].report().clone(), net.now.as_secs_f64())
@@ -41,7 +41,7 @@ fn source_waits_for_the_join_timeout_only_once() {
             "{name}: ended after {at} s: {report:?}"
         );
         assert_eq!((report.verified, &report.absent), (2, &vec!["host7".to_owned()]), "{name}");
-        // The duration at receivers does not include the wait either.
+        // The duration that receivers report also excludes the wait.
         let took = net.receivers[0].report().duration.as_secs_f64();
         assert!(
             took > 0.0 && took < report.duration.as_secs_f64() + 0.5,
@@ -131,7 +131,7 @@ fn host_with_another_key_is_reported_as_refused() {
 }
 
 #[test]
-fn start_error_without_receivers_names_refusing_hosts() {
+fn error_without_receivers_lists_the_hosts_that_refused() {
     let keys = [7, 8].map(|byte| GroupKey::from_bytes([byte; 32]));
     let mut net = net(6);
     net.receivers_with(1, path(), path(), None, Some(keys[1].clone()));

@@ -1,4 +1,5 @@
-//! Agents of MTCP within one session: the parents of receivers, repairs, and new parents after an agent dies.
+//! Agents of MTCP within one session: they serve receivers and repair losses. If an agent dies, its children move to other
+//! parents.
 
 use super::node::ReceiverNode;
 use super::*;
@@ -63,7 +64,7 @@ fn only_the_agent_repairs_the_loss_of_its_child() {
 }
 
 #[test]
-fn agents_forward_sealed_sessions_that_they_cannot_read() {
+fn agents_without_the_group_key_repair_sealed_sessions() {
     let key = GroupKey::from_bytes([7; 32]);
     let mut grove = two_agents(3, offer(6).sealed(key), 0.02);
     grove.start();
@@ -159,7 +160,7 @@ fn restarted_agent_serves_its_children_again() {
     assert_eq!(grove.agents[0].below(), (3, 3));
 }
 
-/// Kills the agent as soon as one of its receivers is done, in one network per random seed.
+/// Kills the agent at `place` as soon as one of its receivers has completed. Repeats this with several random seeds.
 fn dies_when_one_is_done(place: usize, network: impl Fn(u64) -> Net) {
     for seed in 0..20 {
         let mut grove = network(seed);
@@ -280,7 +281,7 @@ fn slow_child_is_served_separately_and_others_are_faster() {
         let parents = if localized { vec![agent] } else { Vec::new() };
         grove.children(&[agent], 3, lan());
         let last = grove.children(&parents, 1, slow).start;
-        // Unicast to the last receiver shares the narrow link.
+        // Unicast packets to the last receiver share the narrow link.
         grove.near(Who::Receiver(last), slow);
         grove.start();
         grove.run_to_end(secs(600));
@@ -371,5 +372,5 @@ fn agents_do_not_serve_sessions_of_other_schemes() {
         let mut events = grove.agents[0].events.iter();
         events.any(|(_, event)| matches!(event, Event::Warning { message, .. } if message.contains(text)))
     };
-    assert!(reported("a relay that is a repeater passes it on"), "{:?}", grove.agents[0].events);
+    assert!(reported("start the relay as a repeater"), "{:?}", grove.agents[0].events);
 }

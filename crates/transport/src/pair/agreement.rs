@@ -12,7 +12,8 @@ fn key() -> GroupKey {
     GroupKey::from_bytes([5; 32])
 }
 
-/// Checks that all receivers run the source's scheme, and that its packet size fits the longest data packet on the link.
+/// Checks that all receivers run the source's scheme. Also checks that the packet size of this scheme matches the size of the
+/// longest data packet on the link.
 fn assert_agreed(scheme: &'static str, mut net: Net, key: Option<GroupKey>, headers: usize) {
     net.trace.record = true;
     let offer = Offer::bytes(400_000).by(scheme).datagrams_of(1_201).expect(2);
@@ -64,7 +65,7 @@ fn session_with_an_impossible_packet_size_is_not_joined() {
 }
 
 #[test]
-fn receiver_does_not_mistake_feedback_for_another_key() {
+fn receiver_reports_no_obstacle_for_overheard_feedback() {
     let mut net = Net::new(26);
     let all = net.receivers(1, Link::millis(5), Link::millis(5));
     let seen = |net: &Net| net.receivers[all.start].session.as_ref().and_then(|session| session.seen());

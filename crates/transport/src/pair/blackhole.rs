@@ -1,4 +1,4 @@
-//! Paths that carry small datagrams and drop large ones, with every scheme: announcements arrive, data does not.
+//! Paths that carry small datagrams and drop large ones, with every scheme: announcements arrive, but data does not.
 
 use super::node::IDLE_TIMEOUT;
 use super::*;
@@ -94,11 +94,15 @@ fn member_in_a_black_hole_is_reported_and_others_finish() {
         assert_total_loss(&net, source, lost, Time::ZERO, entry.name);
         let report = net.sources[source].report();
         assert_eq!((report.verified, report.incomplete.len()), (2, 1), "{}: {report:?}", entry.name);
-        assert_eq!(report.incomplete[0].reason, "it answers, but no data arrives there", "{}", entry.name);
+        assert_eq!(
+            report.incomplete[0].reason, "it sends feedback, but no data reaches it",
+            "{}",
+            entry.name
+        );
     }
 }
 
-/// The member in the black hole requests everything repeatedly.
+/// The member in the black hole requests all data repeatedly.
 #[test]
 fn member_in_a_black_hole_barely_delays_others() {
     let time_of_others = |lost: usize| {
@@ -148,7 +152,7 @@ fn moderate_losses_cause_no_warning() {
     }
 }
 
-/// A kernel that forwards multicast loses packets that are sent several at a time. This network imitates it.
+/// A kernel that forwards multicast loses packets that are sent in bursts. This network imitates such a kernel.
 #[test]
 fn source_sends_single_packets_after_bursts_were_lost() {
     for entry in CATALOGUE {
@@ -161,8 +165,8 @@ fn source_sends_single_packets_after_bursts_were_lost() {
         let reported = first_warning(&net.sources[source].events, "one at a time");
         println!("{}: {:.1} s, told {reported:?}", entry.name, report.duration.as_secs_f64());
         assert!(report.ok && report.verified == 2, "{}: {report:?}", entry.name);
-        // The base layer may be slow enough for single packets, and receivers leave enhancement layers that deliver no packets. A
-        // layered session thus may not detect the loss of bursts.
+        // The base layer's rate may be too low for bursts, and receivers leave enhancement layers that deliver no packets. So a
+        // layered session may not detect the loss of bursts.
         let is_in_layers = entry.layers != LayerRates::One;
         assert!(
             (reported.is_some() || is_in_layers) && report.duration.as_secs_f64() < 60.0,

@@ -1,4 +1,4 @@
-//! Files that change during the transfer: each is withdrawn, and all others arrive.
+//! Files that change during the transfer are withdrawn, and all other files arrive.
 
 use super::node::{ReceiverNode, SourceNode};
 use super::tree::{branch, schemes};
@@ -13,10 +13,10 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-/// File names, and file contents at the start of the session.
+/// File contents at the start of the session, by file name.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// A file that the source reaches after more than a second.
+/// A file that the source begins to send after more than a second.
 const LATE: &str = "m.log";
 
 fn path() -> Link {
@@ -31,7 +31,7 @@ fn tree(net: &mut Net, source: usize, seed: u64) -> Files {
     files
 }
 
-/// Replaces the content of a source with files of many sizes, one of which has a second name (a hard link).
+/// Replaces the content of a source with files of many sizes. One of these files has a second name (a hard link).
 fn plant(content: &Path, seed: u64) -> Files {
     fs::remove_file(content).expect("our own file");
     fs::create_dir(content).expect("its place is free");
@@ -59,8 +59,8 @@ fn append(path: &Path) {
     file.write_all(b"one line more\n").expect("room");
 }
 
-/// Checks that all receivers have exactly the files that were not withdrawn, with their first content. Also checks that both ends
-/// name the withdrawn files, and returns their names.
+/// Checks that all receivers have exactly the files that were not withdrawn, with their original content. Also checks that both
+/// endpoints name the withdrawn files. Returns these names.
 fn assert_rest_arrived(
     source: &SourceNode,
     receivers: &[ReceiverNode],
@@ -110,7 +110,7 @@ fn changed_file_is_withdrawn_and_the_rest_arrives() {
             net.receivers(1, path().losing(0.03), Link::millis(5));
             let source = net.source(offer(entry.name));
             let files = tree(&mut net, source, 21);
-            // A layered session sends symbols of all blocks soon, so the files change at once.
+            // A layered session soon sends symbols of all blocks, so here the files change immediately.
             net.run_for(Span::from_millis(if is_layered(entry.name) { 0 } else { 700 }));
             let content = net.sources[source].content.clone();
             changes.iter().for_each(|name| append(&content.join(name)));
@@ -180,7 +180,7 @@ fn next_session_delivers_withdrawn_files() {
     let content = net.sources[source].content.clone();
     append(&content.join(LATE));
     net.run_for(Span::from_millis(500));
-    // Restart the source in mid-session: receivers resume with the blocks that they have.
+    // Restart the source during the session: receivers resume with the blocks that they have.
     net.kill_source(source);
     for name in [LATE, "y"] {
         files.insert(name.to_owned(), fs::read(content.join(LATE)).expect("our own file"));
@@ -210,7 +210,7 @@ fn one_way_session_continues_without_changed_files() {
     assert!(withdrawn.contains(LATE));
 }
 
-/// Files change in random ways at random times. Sessions end, and receivers get no wrong content.
+/// Files change in random ways at random times. The sessions end, and no receiver gets wrong content.
 #[test]
 fn unchanged_files_arrive_despite_random_changes() {
     for seed in 0..40 {

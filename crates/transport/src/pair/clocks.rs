@@ -8,7 +8,8 @@ use faircast_wire::GroupKey;
 
 const HOUR: u64 = 3_600;
 
-/// Times of a receiver's clock at time zero, seconds since 1970: behind, ahead, and never set. The source's clock is right.
+/// Clock of a receiver at time zero, in seconds since 1970: an hour behind, an hour ahead, and never set. The source's clock is
+/// right.
 const WRONG: [u64; 3] = [UNIX_SECS - HOUR, UNIX_SECS + HOUR, 0];
 
 fn keys() -> [Option<GroupKey>; 2] {
@@ -40,7 +41,7 @@ fn receiver_with_a_wrong_clock_receives_normally() {
 }
 
 #[test]
-fn replay_check_with_a_wrong_clock_warns_within_five_seconds() {
+fn clock_based_replay_check_warns_of_a_wrong_clock() {
     for key in keys() {
         for clock in WRONG {
             let (net, _) = run(key.clone(), clock, ReplayPolicy::Clock, secs(5));

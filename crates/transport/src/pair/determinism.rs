@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Runs a lossy transfer to three receivers; returns its fingerprint.
+/// Runs a lossy transfer to three receivers. Returns the fingerprint of all datagrams.
 fn fingerprint(seed: u64, spurious: Option<Span>) -> String {
     let mut net = Net::new(seed).with_trunk(Link::millis(5).mbps(50.0).fifo(60_000)).traced();
     if let Some(every) = spurious {
@@ -31,6 +31,6 @@ fn different_seeds_give_different_runs() {
 }
 
 #[test]
-fn extra_polls_change_nothing() {
+fn spurious_wakeups_change_no_datagram() {
     assert_eq!(fingerprint(1, None), fingerprint(1, Some(Span::from_micros(730))));
 }

@@ -1,17 +1,18 @@
-//! Feedback per second of a group of receivers to their source, by kind (docs/reliability.md, "The rate of feedback").
+//! Number of feedback messages per second from a group of receivers to their source, by kind (docs/reliability.md, "The rate of
+//! feedback").
 //!
-//! Reports of the congestion control are not bounded here: their number follows from the papers, and is printed only.
+//! The number of congestion reports is not limited here: it follows from the papers, and is only printed.
 
 use super::*;
 use crate::backoff::REQUESTS_PER_SECOND;
 use faircast_core::schemes::{CATALOGUE, Feedback, LayerRates};
 use faircast_core::time::Rate;
 
-/// Maximum number of messages of all receivers in a second, without reports of congestion. The documented bound is 1,000
-/// membership messages, 1,000 requests and 2,000 windows, but no group here sends all of these at once.
+/// Maximum number of messages of all receivers in a second, without congestion reports. The documented bounds are 1,000
+/// membership messages, 1,000 requests and 2,000 windows, but no group here sends the maximum of all three kinds at once.
 const STATED: u64 = 3_000;
 
-/// Returns the schemes whose receivers send reports, and whether they run at one rate.
+/// Returns the schemes whose receivers send reports. The flag states whether the scheme sends at one rate.
 fn schemes() -> impl Iterator<Item = (&'static str, bool)> {
     let reporting = CATALOGUE.iter().filter(|entry| entry.feedback == Feedback::Reports);
     reporting.map(|entry| (entry.name, entry.layers == LayerRates::One))
@@ -27,8 +28,8 @@ fn group(receivers: usize, loss: f64, offer: Offer) -> Net {
     net
 }
 
-/// Counts messages during `span`. Returns the mean number per second by kind, and the number in the busiest second without
-/// reports of congestion.
+/// Counts messages during `span`. Returns a function that states the mean number per second for a kind. Also returns the number
+/// of messages in the busiest second, without congestion reports.
 fn count(net: &mut Net, span: Span) -> (impl Fn(&str) -> f64 + use<>, u64) {
     let from = net.now;
     net.run_for(span);

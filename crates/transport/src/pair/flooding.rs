@@ -3,14 +3,14 @@
 use super::*;
 use faircast_core::schemes::{CATALOGUE, Scheme};
 
-/// Returns the schemes of several layers, whose top rates exceed all links here.
+/// Returns the schemes with several layers. All layers together have a higher rate than any link of these tests.
 fn layered() -> Vec<&'static str> {
     let schemes = CATALOGUE.iter().map(|entry| entry.name);
     let layered = schemes.filter(|name| name.parse::<Scheme>().is_ok_and(|scheme| scheme.layers() > 1));
     layered.collect()
 }
 
-/// Builds a fast receiver, and a receiver behind 20 Mbit/s.
+/// Builds a fast receiver, and a receiver behind a link of 20 Mbit/s.
 fn two(scheme: &'static str, network: Network) -> (Net, usize, Range<usize>, Range<usize>) {
     let mut net = Net::new(17);
     let fast = net.receivers(1, Link::millis(5).mbps(100.0).fifo(200_000), Link::millis(5));
@@ -36,7 +36,7 @@ fn warned(events: &[(Time, Event)]) -> Option<f64> {
 }
 
 #[test]
-fn flooded_receiver_gets_the_content_at_the_rate_of_its_link() {
+fn flooded_receiver_completes_within_ninety_seconds() {
     for scheme in layered() {
         let (mut net, source, fast, slow) = two(scheme, Network::Floods);
         net.run_to_end(secs(300));
@@ -46,7 +46,7 @@ fn flooded_receiver_gets_the_content_at_the_rate_of_its_link() {
         let reported = (warned(&net.receivers[slow.start].events), warned(&net.sources[source].events));
         println!("{scheme}: fast {} s, slow {} s, warned {reported:?}", ended(&fast), ended(&slow));
         assert!(ended(&slow) < 90.0, "{scheme}: {} s for what takes 8 s at the link's rate", ended(&slow));
-        // The rates of RLC are fixed, so both ends must detect the flooding.
+        // The rates of RLC are fixed, so both endpoints must detect the flooding.
         if scheme == "rlc" {
             assert!(
                 reported.0.is_some_and(|at| at < 15.0) && reported.1.is_some_and(|at| at < 16.0),
@@ -68,9 +68,10 @@ fn no_flood_warning_is_given_if_routers_prune_groups() {
     }
 }
 
-/// The link of the complaining receiver is too slow for the base layer itself, so slowing other receivers down does not help it.
+/// The link of the receiver that reports flooding is too slow for the base layer itself. Slowing other receivers down does not
+/// help this receiver.
 #[test]
-fn unfounded_flood_complaint_delays_others_by_seconds_only() {
+fn unfounded_flood_report_delays_others_by_seconds_only() {
     let time_of_fast = |slow: usize| {
         let mut net = Net::new(3);
         let fast = net.receivers(1, Link::millis(5).mbps(40.0).fifo(60_000), Link::millis(5));

@@ -1,5 +1,5 @@
-//! Data packets forged in the source's name: in an open session by a host that spoofs the source's address, in a sealed session
-//! by a member.
+//! Data packets forged in the source's name. In an open session, the attacker spoofs the source's address; in a sealed session,
+//! the attacker is a member.
 
 use super::*;
 use faircast_core::packet::{Data, Layer, Payload, ReceiverId, Seq};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 const BYTES: u64 = 3_000_000;
 
-/// Schemes with layers, and their options.
+/// Schemes with layers, with their options.
 const LAYERED: [&str; 3] = ["rlc,layers=4", "smcc,layers=4", "gmcc,layers=4"];
 
 fn key() -> GroupKey {
@@ -34,7 +34,7 @@ fn overhear(net: &mut Net, source: usize, receiver: usize, key: Option<&GroupKey
     newest
 }
 
-/// Returns data packets without a symbol in the source's name, with these packet numbers.
+/// Returns data packets in the source's name with these packet numbers. The packets contain no symbol.
 fn forge(
     net: &Net,
     source: usize,
@@ -56,7 +56,7 @@ fn forge(
     numbers.map(one).collect()
 }
 
-/// Distances of forged packet numbers from the newest one of a layer.
+/// Distances of forged packet numbers from a layer's newest packet number.
 type Ahead = std::ops::Range<u64>;
 
 struct Run {
@@ -66,7 +66,8 @@ struct Run {
     warnings: Vec<String>,
 }
 
-/// Runs a transfer. At time `at`, forged packets of each layer reach all receivers, with numbers `ahead` of the newest one.
+/// Runs a transfer. At time `at`, all receivers get forged packets of each layer. Their packet numbers exceed the newest packet
+/// number of the layer by `ahead`.
 fn run(scheme: &'static str, key: Option<GroupKey>, at: Span, ahead: Ahead) -> Run {
     let mut net = Net::new(21).with_trunk(Link::millis(5).mbps(20.0).fifo(60_000));
     let all = net.receivers_with(2, Link::millis(5).losing(0.001), Link::millis(5), None, key.clone());
@@ -100,7 +101,7 @@ const FAR: [(&str, Ahead); 4] = [
     ("2^31", (1 << 31)..(1 << 31) + 1),
     ("many", 5_000..5_512),
 ];
-/// Packet numbers that the source reaches soon, so that a receiver cannot recognize them as forged at once.
+/// Distances to packet numbers that the source soon reaches, so that a receiver cannot recognize the forged packets at once.
 const NEAR: [(&str, Ahead); 3] = [("20", 20..21), ("60", 60..61), ("a chain", 40..552)];
 
 fn assert_harmless(
@@ -131,28 +132,28 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-fn forged_far_packet_numbers_do_not_delay_an_open_session() {
+fn packet_numbers_forged_far_ahead_do_not_delay_open_sessions() {
     assert_harmless(names(), None, &FAR, 0.1);
 }
 
 #[test]
-fn far_packet_numbers_forged_by_a_member_do_not_delay_a_session() {
+fn packet_numbers_forged_far_ahead_by_a_member_delay_no_session() {
     assert_harmless(names(), Some(&key()), &FAR, 0.1);
 }
 
 #[test]
-fn forged_far_packet_numbers_do_not_delay_layered_sessions() {
+fn packet_numbers_forged_far_ahead_delay_no_layered_session() {
     assert_harmless(LAYERED.into_iter(), None, &FAR, 0.1);
     assert_harmless(LAYERED.into_iter(), Some(&key()), &FAR, 0.1);
 }
 
 #[test]
-fn forged_near_packet_numbers_delay_a_session_by_seconds_only() {
+fn packet_numbers_forged_just_ahead_delay_sessions_by_seconds() {
     assert_harmless(names(), None, &NEAR, 3.0);
     assert_harmless(names(), Some(&key()), &NEAR, 3.0);
 }
 
 #[test]
-fn forged_near_packet_numbers_delay_layers_by_seconds_only() {
+fn packet_numbers_forged_just_ahead_delay_layers_by_seconds() {
     assert_harmless(LAYERED.into_iter(), None, &NEAR, 3.0);
 }

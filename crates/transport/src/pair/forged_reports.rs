@@ -1,5 +1,5 @@
-//! Malicious receivers. They send false reports to slow a session down, or to raise its rate above the network's capacity.
-//! Sessions are open, or the attacker has the key: the source treats it like any other receiver.
+//! Malicious receivers. They send false reports to slow a session down, or to raise its rate above the network's capacity. The
+//! session is open, or the malicious receivers have the key. So the source treats them like other receivers.
 
 use super::*;
 use crate::config::SlowReceiverPolicy;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Attack of a malicious receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lie {
-    /// Reports the greatest possible congestion.
+    /// Reports the highest possible congestion.
     Congested,
     /// Reports a closed window.
     Full,
@@ -21,11 +21,11 @@ pub(super) enum Lie {
     Fine,
     /// Lacks symbols, but does not request them.
     Stuck,
-    /// Requests all blocks again and again.
+    /// Requests all blocks repeatedly.
     Greedy,
-    /// Reports the greatest possible congestion, and never completes.
+    /// Reports the highest possible congestion, and never completes.
     Endless,
-    /// Forwards no data; for an agent.
+    /// As an agent, forwards no data.
     Withholding,
 }
 
@@ -89,7 +89,7 @@ const fn is_finished(state: MemberState) -> bool {
     matches!(state, MemberState::Done | MemberState::Leaving)
 }
 
-/// Changes a report to the greatest possible congestion.
+/// Makes a report state the highest possible congestion.
 fn congested(content: &mut ReportContent) {
     match content {
         ReportContent::Congested { level, mean, .. } => (*level, *mean) = (1.0, 1.0),
@@ -105,7 +105,7 @@ fn congested(content: &mut ReportContent) {
     }
 }
 
-/// Changes a report to the least possible congestion; returns whether it is sent at all.
+/// Changes a report so that it states the lowest possible congestion. Returns whether the report is sent at all.
 fn fine(content: &mut ReportContent) -> bool {
     let echo = content.echo_mut();
     echo.hold = echo.hold + Span::from_millis(40);
@@ -130,11 +130,11 @@ fn fine(content: &mut ReportContent) -> bool {
     true
 }
 
-/// Rate floor of a session, Mbit/s. The next constant is the size of its content, bytes.
+/// Rate floor of a session, Mbit/s. The next constant is the size of its content in bytes.
 const FLOOR: f64 = 0.5;
 const BYTES: u64 = 1_500_000;
 
-/// Builds three receivers behind 4 Mbit/s, the last of which is malicious if `lie` is given.
+/// Builds three receivers behind links of 4 Mbit/s. If `lie` is given, the last receiver is malicious.
 fn three(offer: Offer, lie: Option<Lie>) -> Net {
     let mut net = Net::new(31);
     net.trace.off = true;
@@ -222,7 +222,8 @@ fn session_ends_despite_a_member_that_never_completes() {
     }
 }
 
-/// Returns the highest rate that a source with a malicious receiver behind 2 Mbit/s reports, Mbit/s.
+/// Returns the highest rate, in Mbit/s, of a source that serves `1 + honest` receivers over a link of 2 Mbit/s. If `lie` is
+/// given, the first receiver is malicious.
 fn reached(scheme: &'static str, honest: usize, most: f64, lie: Option<Lie>) -> f64 {
     let mut net = Net::new(37);
     net.trace.off = true;
@@ -241,7 +242,7 @@ fn reached(scheme: &'static str, honest: usize, most: f64, lie: Option<Lie>) -> 
 }
 
 #[test]
-fn maximum_rate_holds_despite_forged_reports_without_loss() {
+fn maximum_rate_holds_despite_forged_reports_of_zero_loss() {
     for scheme in schemes() {
         let honest = reached(scheme, 1, 6.0, None);
         let (alone, beside) =
@@ -254,8 +255,8 @@ fn maximum_rate_holds_despite_forged_reports_without_loss() {
     }
 }
 
-/// A source at its rate floor warns of congestion and continues, so a receiver can only leave. Here the rate floor exceeds the
-/// network's capacity.
+/// Here the rate floor exceeds the network's capacity. A source at its rate floor warns of congestion and continues, so receivers
+/// can only leave.
 #[test]
 fn source_at_its_rate_floor_does_not_slow_down_for_congestion() {
     let mut net = Net::new(41);

@@ -1,4 +1,4 @@
-//! Hosts without the key that repeat, damage and invent datagrams.
+//! Hosts without the key that repeat, damage and forge datagrams.
 
 use super::*;
 use faircast_core::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
@@ -12,7 +12,7 @@ fn key() -> GroupKey {
     GroupKey::from_bytes([7; 32])
 }
 
-/// Attack by a host without the key: every 20 ms it uses the datagrams overheard since the last attack.
+/// Attack by a host without the key. Every 20 ms, the host uses the datagrams that it has overheard since the last attack.
 #[derive(Clone, Copy, PartialEq)]
 enum Attack {
     None,
@@ -20,11 +20,12 @@ enum Attack {
     Replay,
     /// Repeats all datagrams with one bit changed.
     Damage,
-    /// Sends reports of a congested receiver, and data packets, without the key.
+    /// Sends two kinds of packets without the key: reports of a congested receiver, and data packets.
     Invent,
 }
 
-/// Runs one transfer under attack; returns the source's seconds, packets, and refused datagrams.
+/// Runs one transfer under attack. Returns its duration in seconds, and the source's numbers of sent packets and refused
+/// datagrams.
 fn run(key: Option<GroupKey>, attack: Attack) -> (f64, u64, u64) {
     let mut net = Net::new(11).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     let all = net.receivers_with(2, Link::millis(5).losing(0.002), Link::millis(5), None, key.clone());
@@ -114,7 +115,7 @@ fn assert_harmless(key: Option<GroupKey>, attacks: &[(&str, Attack)]) {
 }
 
 #[test]
-fn outsider_cannot_disturb_a_sealed_session() {
+fn host_without_the_key_does_not_disturb_a_sealed_session() {
     let attacks = [("replayed", Attack::Replay), ("damaged", Attack::Damage), ("invented", Attack::Invent)];
     assert_harmless(Some(key()), &attacks);
 }
@@ -131,8 +132,8 @@ fn open_session_completes_despite_replayed_datagrams() {
     assert!(took < 2.0 * seconds);
 }
 
-/// Injects the membership message of a false member, which echoes the first packet every time, so that its round-trip time seems
-/// to grow.
+/// Injects a membership message of a phantom member. The message always echoes the first packet, so the member's round-trip time
+/// seems to grow.
 fn far_away(net: &mut Net, source: usize, number: u32) {
     let state = if number < 3 { MemberState::Joined } else { MemberState::Receiving };
     let member = Member {

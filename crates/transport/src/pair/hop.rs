@@ -1,5 +1,5 @@
-//! An active router for tests. It parses datagrams as a real one would, lets the router change permitted fields, and encodes them
-//! again.
+//! An active router for tests. Like a real driver, it parses datagrams, lets the router change permitted fields, and encodes the
+//! datagrams again.
 
 use faircast_core::node::{Cx, Effect, Effects, Port, Router, RouterSpec, To, Verdict};
 use faircast_core::packet::{Body, Data, Flags, Layer, Packet, ReceiverId, Report, Seq};
@@ -8,19 +8,19 @@ use faircast_core::time::Time;
 use faircast_wire::{DataPacket, Message, Newest, encode, encode_data, parse, peek};
 use std::collections::BTreeMap;
 
-/// An active router in front of receivers. Its port 0 leads to the source, and port 1 + n to receiver n.
+/// An active router in front of receivers. Port 0 leads to the source, and port 1 + n to receiver n.
 pub(super) struct Hop {
     router: Box<dyn Router + Send>,
     rng: Rng,
     effects: Effects,
-    /// Recent data datagrams, from which the packets released by the router are made.
+    /// Recent data datagrams. The router's later packets are made from these datagrams.
     stored: BTreeMap<(Layer, Seq), Vec<u8>>,
-    /// Number of each receiver's newest report. Packets of the router in the receiver's name reuse this number, because that
-    /// report was not forwarded.
+    /// Number of each receiver's newest report. The router does not forward this report, but sends a report of its own in the
+    /// receiver's name under the same number.
     numbers: BTreeMap<ReceiverId, u32>,
 }
 
-/// A packet sent by the active router: data to a receiver, or a report to the source in a receiver's name.
+/// A packet sent by the active router: data to a receiver, or a report to the source in the receiver's name.
 pub(super) enum Out {
     Data(usize, Vec<u8>),
     Report(usize, Vec<u8>),
@@ -108,7 +108,7 @@ fn of(packet: &Packet, report: &Report, numbers: &BTreeMap<ReceiverId, u32>) -> 
     Out::Report(report.from.get() as usize - 1, bytes)
 }
 
-/// Returns the datagram with the router's changes. Its content and packet number stay the same.
+/// Returns the datagram with the router's changes. Content and packet number of the datagram stay the same.
 fn rewritten(bytes: &[u8], packet: &Packet) -> Vec<u8> {
     let Body::Data(sent) = packet.body else { panic!("no data: {packet:?}") };
     let (header, message) = parse(bytes, &Newest::default()).expect("the source wrote it");

@@ -1,4 +1,4 @@
-//! Late receivers, and the time lost by waiting for them.
+//! Receivers that start late, and the time that is lost by waiting for them.
 
 use super::*;
 use faircast_core::schemes::{CATALOGUE, Feedback};
@@ -9,8 +9,8 @@ fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
     reporting.map(|entry| entry.name)
 }
 
-/// Checks that a late receiver does not slow the transfer. The last receiver joins `late_secs` after the others. The median
-/// duration of 4 MB over three networks, counted from the first data packet, may grow by a fifth.
+/// Checks that a late receiver does not slow the transfer down. The last receiver joins `late_secs` after the other receivers. A
+/// transfer of 4 MB is measured from the first data packet, in three networks. Its median duration may grow by at most a fifth.
 fn assert_wait_costs_nothing(scheme: &'static str, receivers: usize, late_secs: u64) {
     let (mut together, mut late) = (Vec::new(), Vec::new());
     for seed in [7, 8, 9] {
@@ -18,7 +18,8 @@ fn assert_wait_costs_nothing(scheme: &'static str, receivers: usize, late_secs: 
             times.push(one_transfer(seed, scheme, receivers, secs));
             times.sort_by(f64::total_cmp);
         }
-        // The median of three values lies between any two of them, so two networks may decide.
+        // The median of three values is between the smaller and the larger one of any two of these values, so two networks can be
+        // sufficient.
         if together.len() == 2 && late[1] <= 1.2 * together[0] {
             break;
         }
@@ -62,7 +63,7 @@ fn expired_join_timeout_does_not_slow_present_receivers() {
             let source = net.source(Offer::bytes(4_000_000).by(scheme).expect(expect).wait_secs(20));
             net.run_to_end(secs(600));
             assert_eq!(net.sources[source].report().verified, 2);
-            // Measure to the end of the last receiver: afterwards the source still waits for the missing one.
+            // Measure until the last receiver ends: afterwards the source still waits for the missing receiver.
             let last = net.receivers.iter().map(|node| node.ended_at.as_secs_f64()).fold(0.0, f64::max);
             last - net.sources[source].report().until_data.as_secs_f64()
         };

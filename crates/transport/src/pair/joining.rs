@@ -1,4 +1,4 @@
-//! Receivers of layered sessions: joins and leaves, and the symbols in flight during them.
+//! Receivers of layered sessions: joining and leaving of layers, and the symbols in flight meanwhile.
 
 use super::node::{ReceiverNode, SourceNode};
 use super::*;
@@ -15,7 +15,7 @@ fn fast() -> Link {
     Link::millis(5).mbps(20.0).fifo(60_000)
 }
 
-/// Returns the subscriptions that a receiver reported, in order.
+/// Returns the subscriptions that a receiver has reported as events, in order of time.
 fn reported(net: &Net, receiver: usize) -> Vec<Subscription> {
     let layers = |event: &Event| match event {
         Event::Layers(subscription) => Some(*subscription),
@@ -117,7 +117,7 @@ fn stopped_receiver_leaves_all_layers_at_once() {
     assert!(net.receivers[1].has(&net.sources[source]));
     assert_eq!(
         net.sources[source].report().incomplete,
-        [IncompleteReceiver { host: "host0".to_owned(), reason: "stopped at that host".to_owned() }]
+        [IncompleteReceiver { host: "host0".to_owned(), reason: "the receiver was stopped".to_owned() }]
     );
 }
 
@@ -151,7 +151,8 @@ fn receiver_without_the_key_joins_no_sealed_layer() {
     assert!(stranger.groups().is_empty());
 }
 
-/// The receiver gets only the symbols of enhancement layers, as if it had just left them. Its own buffer overflows as well.
+/// The receiver gets only symbols of enhancement layers, as if it had just left these layers. The buffer of the receiver's socket
+/// also overflows.
 #[test]
 fn scheme_ignores_symbols_of_unjoined_layers() {
     let dir = tempfile::tempdir().expect("a temporary directory");

@@ -26,11 +26,11 @@ struct Fake {
     confirmed: Option<Time>,
 }
 
-/// All members, one one-way delay away from the source.
+/// All members. The path to the source has a one-way delay of `ONE_WAY`.
 struct Crowd {
     fakes: Vec<Fake>,
     by_id: BTreeMap<ReceiverId, usize>,
-    /// Codec that opens datagrams to all members.
+    /// Codec that opens the source's datagrams for all members.
     ear: ReceiverCodec,
     session: Option<SessionId>,
     /// The address of the source.
@@ -38,7 +38,7 @@ struct Crowd {
     spread: Span,
     rtt: Span,
     due: BinaryHeap<Reverse<(Time, usize)>>,
-    /// Whether the source has sent everything, so that each member reports completion.
+    /// Whether the source has sent all content, so that each member reports completion.
     complete: bool,
     statuses: u64,
 }
@@ -199,7 +199,8 @@ struct Run {
     _dir: tempfile::TempDir,
 }
 
-/// Runs a small transfer to `count` members, over a network with delays and with the loss `loss` on the path to the source.
+/// Runs a small transfer to `count` members over a network with delays. `loss` is the fraction of packets lost on the path to the
+/// source.
 fn run(count: usize, offer: Offer, loss: f64) -> Run {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let mut source = SourceNode::new(1, 0, offer, dir.path().join("in").join("content"));
@@ -261,7 +262,7 @@ enum Place {
     Crowd,
 }
 
-/// The single random stream of all losses.
+/// The random stream from which all losses are drawn.
 struct Loss(Rng);
 
 impl Hosts<Place, ()> for Loss {
@@ -295,7 +296,7 @@ impl Run {
     }
 }
 
-/// Offers a small content at a fixed rate: the members report no congestion.
+/// Offers a small content at a fixed rate, because the members report no congestion.
 fn offer() -> Offer {
     Offer::bytes(100_000).at_mbps(10.0)
 }
@@ -303,7 +304,7 @@ fn offer() -> Offer {
 const CROWD: usize = 10_000;
 
 #[test]
-fn join_reports_of_ten_thousand_expected_receivers_are_bounded() {
+fn report_rate_of_ten_thousand_expected_receivers_is_bounded() {
     let run = run(CROWD, offer().expect(CROWD as u32).wait_secs(60), 0.001);
     run.print("10,000 expected");
     assert_eq!(run.source.report().verified, CROWD as u64);
@@ -312,7 +313,7 @@ fn join_reports_of_ten_thousand_expected_receivers_are_bounded() {
     assert!(run.seconds < 90.0, "{}", run.seconds);
 }
 
-/// Checks that the first reports are few enough, although the source does not expect this number of members.
+/// Runs a group that is larger than the source expects. Checks that few members report early.
 fn assert_slowed_down(what: &str, offer: Offer) {
     let run = run(CROWD, offer.wait_secs(60), 0.001);
     run.print(&format!("10,000 unannounced, {what}"));
@@ -322,7 +323,7 @@ fn assert_slowed_down(what: &str, offer: Offer) {
     assert!(early <= 1_000, "{early}");
     assert!(run.reports.max_within(Span::from_millis(100)) <= 500);
     assert!(run.reports.max_within(Span::from_secs(1)) <= 1_800);
-    // A member is missing if its only report so far was lost: without `--expect` the source does not wait for it.
+    // If the only report of a member so far was lost, the member is missing: without `--expect` the source does not wait for it.
     assert!(run.source.report().verified >= CROWD as u64 - 5);
     assert!(run.confirmed() >= CROWD * 99 / 100, "{}", run.confirmed());
 }

@@ -1,4 +1,4 @@
-//! Layered sessions: receivers of different speeds share one fountain.
+//! Layered sessions: receivers of different speeds receive symbols of the same fountain code.
 
 use super::*;
 use faircast_wire::{Kind, peek};
@@ -82,7 +82,7 @@ fn late_joiner_gets_the_whole_content() {
 }
 
 #[test]
-fn adaptive_layers_deliver_the_same_content_to_all() {
+fn adaptive_layers_deliver_the_same_content_to_all_receivers() {
     for scheme in ["gmcc", "smcc"] {
         let mut net = Net::new(11);
         net.trace.record = true;

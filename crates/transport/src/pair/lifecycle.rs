@@ -15,7 +15,7 @@ fn path() -> Link {
     Link::millis(2).losing(0.01)
 }
 
-/// Returns the bytes of the content that a receiver has verified.
+/// Returns the number of content bytes that a receiver has verified.
 fn verified(net: &Net, receiver: usize) -> u64 {
     let reported = net.receivers[receiver].events.iter().rev().find_map(|(_, event)| match event {
         Event::Progress(progress) => Some(progress.bytes),
@@ -53,7 +53,7 @@ fn restarted_receiver_fetches_only_the_remainder() {
     net.assert_all_verified(source, all);
     let (report, resumed) = (net.sources[source].report(), net.receivers[0].report().resumed_bytes);
     println!("killed and resumed: {resumed} bytes resumed, sent {:.3} x the content", report.repair_ratio);
-    // The remainder was lost, and its repairs had not arrived yet.
+    // The remaining data was lost, and the repairs had not arrived yet.
     assert!(resumed as f64 > 0.8 * sent as f64, "{resumed} of {sent}");
     assert_eq!((report.verified, report.receivers), (2, 2), "the same host counts once");
     assert!(report.repair_ratio < 1.3, "{}", report.repair_ratio);
@@ -115,7 +115,7 @@ fn stopped_receiver_is_reported_and_does_not_delay_others() {
     assert!(!report.ok);
     assert_eq!(
         report.incomplete,
-        [IncompleteReceiver { host: "host0".to_owned(), reason: "stopped at that host".to_owned() }]
+        [IncompleteReceiver { host: "host0".to_owned(), reason: "the receiver was stopped".to_owned() }]
     );
     assert_eq!(report.verified, 1);
     assert_eq!(all.len(), 2);
@@ -167,7 +167,7 @@ fn source_without_receivers_ends_after_the_join_timeout() {
     let source = net.source(Offer::bytes(2_000).wait_secs(4));
     net.run_to_end(secs(10));
     assert!(matches!(net.sources[source].ended, Some(Err(Error::Start(StartError::NoReceiver { .. })))));
-    // The source sends its end four times.
+    // The source announces its end four times.
     let closing = MIN_INTERVAL + Span::from_millis(50);
     assert!(net.now >= Time::ZERO + secs(4) && net.now <= Time::ZERO + secs(4) + closing, "{:?}", net.now);
 }

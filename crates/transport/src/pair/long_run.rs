@@ -1,23 +1,23 @@
-//! Sources that run for months: packet numbers and times wrap, keys change, silences last for hours.
+//! Sources that run for months: packet numbers and times wrap, keys change, and silences last for hours.
 //!
-//! Time is virtual, so slow sessions cost little: a live stream has a block now and then, while announcements, status messages
-//! and reports continue as usual. Runs start just below the wrap of a counter to test it.
+//! Time is virtual, so slow sessions cost little. The live stream rarely has a block, while announcements, status messages and
+//! reports continue as usual. To test the wrap of a counter, the counter starts just below its maximum.
 
 use super::*;
 use faircast_wire::GroupKey;
 use std::fs;
 
-/// Number of values of a packet number, which has 32 bits in packets.
+/// Number of different packet numbers. In packets, packet numbers have 32 bits.
 const WRAP: u64 = 1 << 32;
 
-/// Number of packets of a sender after which its key changes.
+/// A sender changes its key after this number of packets.
 const TURN: u64 = 1 << 18;
 
 const MINUTE: Span = Span::from_secs(60);
 const HOUR: u64 = 60;
 const DAY: u64 = 24 * HOUR;
 
-/// Rate of status messages while no data is sent.
+/// Frequency of status messages while no data is sent.
 #[derive(Clone, Copy, PartialEq)]
 enum Pace {
     /// Five times a second.
@@ -26,7 +26,7 @@ enum Pace {
     Slow,
 }
 
-/// A live stream whose blocks contain their number.
+/// A live stream in which each block contains its own number.
 struct Stream {
     net: Net,
     source: usize,
@@ -36,8 +36,8 @@ struct Stream {
 }
 
 impl Stream {
-    /// Starts a source with this scheme and a receiver. The source numbers its packets as if it had sent `sent` announcements and
-    /// status messages before.
+    /// Starts a receiver, and a source with this scheme. The source numbers its announcements and status messages as if it had
+    /// already sent `sent` of each kind.
     fn new(scheme: &'static str, key: Option<GroupKey>, sent: u64, pace: Pace) -> Stream {
         let mut net = Net::new(41);
         net.trace.off = true;
@@ -73,8 +73,8 @@ impl Stream {
         self.pass(minutes);
     }
 
-    /// Ends the stream. Checks that every receiver has everything sent since it joined, and that the source counts it as
-    /// complete.
+    /// Ends the stream. Checks that every receiver has all data sent since that receiver joined, and that the source counts each
+    /// receiver as complete.
     fn end(mut self) {
         self.net.end_feed(self.source);
         self.net.run_to_end(secs(120));
@@ -85,7 +85,7 @@ impl Stream {
             assert!(node.report().ok, "{}", node.host);
             let file = fs::read_dir(&node.dir).expect("its directory").next().expect("the stream's file");
             let got = fs::read(file.expect("it can be seen").path()).expect("it can be read");
-            // A late joiner starts with the newest stored blocks, and thus may have more.
+            // A late joiner may have more data, because it starts with the newest stored blocks.
             let least = self.fed.len() - since;
             assert!(
                 self.fed.ends_with(&got) && got.len() >= least,
@@ -101,8 +101,8 @@ fn keys() -> [Option<GroupKey>; 2] {
     [None, Some(GroupKey::from_bytes([5; 32]))]
 }
 
-/// Packets state their departure time in 32 bits of microseconds: 71.6 minutes. A silence of half of that makes timestamps
-/// ambiguous.
+/// Packets state their departure time in microseconds, in 32 bits, which wrap after 71.6 minutes. After a silence of half this
+/// time, such a timestamp is ambiguous.
 #[test]
 fn stream_continues_after_silence_beyond_the_timestamp_range() {
     for scheme in ["ormcc", "tfmcc", "pgmcc", "mca-plus", "le-sbcc"] {
@@ -120,7 +120,7 @@ fn stream_continues_after_silence_beyond_the_timestamp_range() {
     }
 }
 
-/// Five status messages a second let their number pass the tested value within minutes.
+/// At five status messages per second, the status number exceeds the tested value within minutes.
 #[test]
 fn stream_continues_after_counters_wrap_and_keys_change() {
     for key in keys() {
@@ -144,7 +144,7 @@ fn source_serves_early_and_late_receivers_for_a_day() {
     days(1, 40_000);
 }
 
-/// The same for 365 days. Run it with `cargo test --release -p faircast-transport --lib -- --ignored
+/// The same test for 365 days. Run it with `cargo test --release -p faircast-transport --lib -- --ignored
 /// source_serves_early_and_late_receivers_for_a_year --nocapture`.
 #[test]
 #[ignore = "takes the better part of an hour of a processor"]

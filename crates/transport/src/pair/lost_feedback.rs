@@ -1,10 +1,10 @@
-//! Missing feedback or missing delivery, for a while or permanently: the rate falls, and recovers.
+//! Loss of feedback or data, for a while or permanently: the rate must fall, and recover after the loss.
 
 use super::*;
 use faircast_core::schemes::{CATALOGUE, Feedback};
 
-/// Returns the schemes whose receivers send reports. RLC has none: its rates are fixed, and receivers leave layers that they
-/// cannot take.
+/// Returns the schemes whose receivers send reports. RLC has no reports: its rates are fixed, and receivers leave layers that are
+/// too fast for them.
 fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
     let reporting = CATALOGUE.iter().filter(|entry| entry.feedback == Feedback::Reports);
     reporting.map(|entry| entry.name)
@@ -41,7 +41,7 @@ fn falls(net: &mut Net, halves: usize) -> Vec<f64> {
     (0..halves).map(|_| half(net)).collect()
 }
 
-/// Checks that the rate is below an eighth of the former rate after four seconds, and below 3 % after six.
+/// Checks the rate as a fraction of the earlier rate: below an eighth after four seconds, and below 3 % after six seconds.
 #[track_caller]
 fn assert_gives_way(scheme: &str, parts: &[f64]) {
     println!("{scheme}: {}", parts.iter().map(|part| format!("{part:.3}")).collect::<Vec<_>>().join(" "));
@@ -70,7 +70,7 @@ fn every_source_slows_down_when_only_small_packets_pass() {
 }
 
 #[test]
-fn rate_recovers_to_half_within_two_seconds_after_an_outage() {
+fn rate_reaches_half_its_earlier_value_soon_after_an_outage() {
     for scheme in schemes_with_feedback() {
         for outage in [4, 10] {
             let mut net = running(scheme, 20);
@@ -84,7 +84,8 @@ fn rate_recovers_to_half_within_two_seconds_after_an_outage() {
             let mut back = None;
             while back.is_none() && net.now < restored + secs(20) {
                 net.run_for(Span::from_millis(100));
-                // The window is short, because TFMCC may grow by only one packet per round trip, and a longer window would lag.
+                // The measurement window is short. TFMCC's rate may grow by only one packet per round trip, and the mean over a
+                // longer window would be outdated.
                 let is_back = sent(&net, 100) >= before / 2.0;
                 back = is_back.then(|| net.now.since(restored).as_secs_f64());
             }

@@ -74,7 +74,7 @@ use node::Offer;
 use std::ops::Range;
 
 impl Net {
-    /// Checks that these receivers have everything, and that the source reports success.
+    /// Checks that these receivers have all content, and that the source reports success.
     fn assert_all_verified(&self, source: usize, receivers: Range<usize>) {
         let report = self.sources[source].report();
         assert!(report.ok, "{report:?}");

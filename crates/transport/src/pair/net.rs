@@ -22,7 +22,7 @@ use tempfile::TempDir;
 /// Size of IPv4 and UDP headers, bytes.
 pub(super) const OVERHEAD: usize = IPV4_HEADERS;
 
-/// A host. The order decides between simultaneous events.
+/// A host. The order of the variants decides the order of simultaneous events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Who {
     Receiver(usize),
@@ -68,7 +68,8 @@ pub(super) struct Net {
     pub(super) trace: Trace,
     pub(super) trunk: Pipe,
     pub(super) network: Network<Who, SocketAddr, Head, Spurious>,
-    /// Groups: the site, the only source that the group receives (if not all), and a relay in front of the link.
+    /// Groups. Values: the site, the only source that the group receives (`None` for all sources), and the relay in front of the
+    /// group's link, if any.
     groups: Vec<(usize, Option<usize>, Option<RelayHost>)>,
     pub(super) seed: u64,
     trunk_rng: Rng,
@@ -88,10 +89,10 @@ pub(super) struct Net {
     pub(super) dir: TempDir,
 }
 
-/// An event that wakes all hosts without need.
+/// An event that wakes all hosts although they have no work.
 pub(super) struct Spurious;
 
-/// The receiving hosts, as the network queries them.
+/// The hosts that may receive datagrams, in the form in which the network queries them.
 struct Ears<'a> {
     receivers: &'a mut [ReceiverNode],
     relays: &'a mut [RelayNode],
@@ -151,14 +152,14 @@ impl Net {
         }
     }
 
-    /// Returns a network whose only source starts together with all other hosts in [`Net::start`].
+    /// Returns a network with one source, which starts together with all other hosts in [`Net::start`].
     pub(super) fn of(seed: u64, offer: Offer) -> Net {
         let mut net = Net::new(seed);
         net.place_source(SourceNode::address_of(0), offer);
         net
     }
 
-    /// Starts relays, agents and receivers, except late ones, and then the sources.
+    /// Starts all relays, agents and receivers except the late ones, and then the sources.
     pub(super) fn start(&mut self) {
         let relays = (0..self.relays.len()).map(Who::Relay);
         let agents = (0..self.agents.len()).map(Who::Agent);
@@ -199,7 +200,7 @@ impl Net {
         self.network.headers as usize
     }
 
-    /// Wakes all hosts at this interval without need.
+    /// Wakes all hosts at this interval, although they have no work.
     pub(super) fn with_spurious_wakes(mut self, every: Span) -> Net {
         self.spurious = Some(every);
         self.network.book(Time::ZERO + every, Spurious);
@@ -212,7 +213,7 @@ impl Net {
         self
     }
 
-    /// Adds `count` receivers that start now, with the link `down` from the sources and the link `up` to them.
+    /// Adds `count` receivers that start now. They share the link `down` from the sources; the link `up` leads back.
     pub(super) fn receivers(&mut self, count: usize, down: Link, up: Link) -> Range<usize> {
         self.receivers_with(count, down, up, None, None)
     }
@@ -247,7 +248,7 @@ impl Net {
         self.drive(Who::Source(source));
     }
 
-    /// Adds a relay in front of this group, which receives all later sources.
+    /// Adds a relay in front of this group. All sources that are added later send to the relay.
     pub(super) fn put_in_front(&mut self, group: usize, relay: RelayHost) {
         let (behind, _, place) = &mut self.groups[group];
         let heads = std::mem::replace(&mut self.network.sites[*behind].heads, vec![Head::Router(group)]);
@@ -301,8 +302,8 @@ impl Net {
         self.receivers[receiver].session = None;
     }
 
-    /// Stops the receiver's process for this duration. Meanwhile datagrams wait in the buffer of its socket, as long as there is
-    /// room.
+    /// Stops the receiver's process for this duration. Meanwhile datagrams are stored in the buffer of the receiver's socket,
+    /// until the buffer is full.
     pub(super) fn pause_receiver(&mut self, receiver: usize, span: Span) {
         self.receivers[receiver].socket.stop_until(self.now + span);
         self.reschedule(Who::Receiver(receiver));
@@ -318,7 +319,7 @@ impl Net {
         self.start_host(Who::Receiver(receiver));
     }
 
-    /// Feeds a block of repetitions of `byte` to the live stream of this source.
+    /// Adds a block to the live stream of this source, filled with the byte `byte`.
     pub(super) fn feed(&mut self, source: usize, byte: u8) -> Vec<u8> {
         let block = self.sources[source].feed(byte);
         self.drive(Who::Source(source));
@@ -384,7 +385,7 @@ impl Net {
             && self.relays.iter().all(RelayNode::is_finished)
     }
 
-    /// Runs the next event, unless it is after `end`; returns whether there was one.
+    /// Runs the next event, unless it is after `end`; returns whether an event was run.
     fn step(&mut self, end: Time) -> bool {
         let Some(next) = self.network.next(end) else { return false };
         self.now = self.network.now;
@@ -441,8 +442,8 @@ impl Net {
         self.drive(who);
     }
 
-    /// Sends packets from a relay in front of a group: down its link, or to the only source without delay. `from` is the address
-    /// of the child whose answer is forwarded.
+    /// Sends packets of a relay in front of a group. Downstream packets take the group's link; upstream packets reach the only
+    /// source without delay. `from` is the address of the child whose message the relay forwards.
     fn leave_relay(&mut self, group: usize, from: SocketAddr, out: Vec<Out>) {
         let (own, to) = (SocketAddr::from(([10, 9, 0, group as u8], 5778)), self.sources[0].address);
         for out in out {

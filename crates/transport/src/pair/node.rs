@@ -1,4 +1,4 @@
-//! Sources and receivers, called in the same way as by [`crate::driver`].
+//! Sources and receivers. The tests call them as a driver does.
 
 use super::net::OVERHEAD;
 use super::slow_disk::SlowDisk;
@@ -32,13 +32,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Session time zero, in seconds since 1970.
+/// Time zero of the session, in seconds since 1970.
 pub(super) const UNIX_SECS: u64 = 1_800_000_000;
 
 /// Idle timeout of sources and receivers.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Maximum number of wakeups of a source at the same time: more indicate an endless loop.
+/// Maximum number of wakeups of a source at one moment. A higher number indicates an endless loop.
 const MAX_TURNS: u32 = 200_000;
 
 /// The content of a source, and the options of its session.
@@ -47,7 +47,7 @@ pub(super) struct Offer {
     pub(super) bytes: u64,
     /// Congestion control, in the syntax of the command line.
     scheme: &'static str,
-    /// Announced size of a packet, in place of the real one.
+    /// Announced packet size, in place of the real one.
     announced_size: Option<u16>,
     /// Whether the content is zeros that take no space on the disk.
     sparse: bool,
@@ -66,10 +66,10 @@ pub(super) struct Offer {
     pub(super) key: Option<GroupKey>,
     sign: Option<SigningKey>,
     receipts: Option<ReceiptKeys>,
-    /// Live streams of all layers, and the age at which blocks are dropped.
+    /// A live stream for each layer, and the age at which unsent blocks are dropped.
     streams: Option<(Vec<LiveInput>, Span)>,
-    /// A live stream of fed blocks: the time for which blocks are stored, and the number of packets of each kind counted as sent
-    /// already.
+    /// A live stream to which a test adds blocks. Values: the time for which blocks are stored, and the number of announcements
+    /// and of status messages that count as already sent.
     live: Option<(Span, u64)>,
 }
 
@@ -101,8 +101,8 @@ impl Offer {
         }
     }
 
-    /// Offers a live stream of fed blocks ([`SourceNode::feed`]). Announcements and status messages are numbered as if `sent` of
-    /// each had been sent before.
+    /// Offers a live stream to which a test adds blocks ([`SourceNode::feed`]). Announcements and status messages are numbered as
+    /// if `sent` of each kind had been sent before.
     pub(super) fn live(history: Span, sent: u64) -> Offer {
         Offer { live: Some((history, sent)), ..Offer::bytes(0) }
     }
@@ -112,7 +112,7 @@ impl Offer {
         Offer { streams: Some((streams.to_vec(), history)), ..Offer::bytes(0) }
     }
 
-    /// Offers this number of zeros.
+    /// Offers this number of zero bytes.
     pub(super) fn zeros(bytes: u64) -> Offer {
         Offer { sparse: true, ..Offer::bytes(bytes) }
     }
@@ -126,7 +126,7 @@ impl Offer {
         Offer { expect: Some(receivers), ..self }
     }
 
-    /// Requires these hosts to receive everything.
+    /// Requires these hosts to receive all content.
     pub(super) fn require(self, names: &[&str]) -> Offer {
         let required: Vec<_> = names.iter().map(|name| RequiredHost::new(name)).collect();
         Offer { expect: Some(required.len() as u32), required, ..self }
@@ -164,7 +164,7 @@ impl Offer {
         Offer { min: Some(Rate::from_mbps(rate)), max: Some(Rate::from_mbps(rate)), ..self }
     }
 
-    /// Sends at this rate at least, regardless of reports.
+    /// Sends at this rate or more, regardless of reports.
     pub(super) fn at_least_mbps(self, rate: f64) -> Offer {
         Offer { min: Some(Rate::from_mbps(rate)), ..self }
     }
@@ -220,11 +220,11 @@ pub(super) struct SourceNode {
     pub(super) content: PathBuf,
     pub(super) id: SessionId,
     pub(super) salt: [u8; 16],
-    /// Time of the source's clock at time zero, in seconds since 1970; applies from its next start.
+    /// Value of the source's clock at time zero, in seconds since 1970; applies from the next start of the source.
     pub(super) unix_secs: u64,
     /// Size of the IP and UDP headers, bytes.
     pub(super) headers: usize,
-    /// Whether the path drops bursts that are not segmented.
+    /// Whether the path drops packets that are sent in bursts without segmentation.
     pub(super) bursts_are_lost: bool,
     feeder: Option<Feeder>,
     rng: Rng,
@@ -280,7 +280,7 @@ impl SourceNode {
         }
     }
 
-    /// Replaces the content with this number of other random bytes; applies from the next start.
+    /// Replaces the content with this number of different random bytes; applies from the next start.
     pub(super) fn replace_content(&mut self, bytes: u64) {
         let content: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| self.rng.bits().to_le_bytes()).collect();
         fs::write(&self.content, &content[..bytes as usize]).expect("room for the content");
@@ -316,7 +316,7 @@ impl SourceNode {
         }
     }
 
-    /// Returns the content as an object stream, as it is sent.
+    /// Returns the content as the object stream that is sent.
     pub(super) fn object(&self) -> ObjectStream {
         let symbols = self.offer.symbols_per_block;
         let object = ObjectStream::open(std::slice::from_ref(&self.content), self.symbol_size(), symbols);
@@ -429,7 +429,7 @@ impl SourceNode {
         panic!("the source does not let time pass at {here:?}");
     }
 
-    /// Feeds a block to the stream, filled with the byte `bytes`.
+    /// Adds a block to the stream, filled with the byte `bytes`.
     pub(super) fn feed(&mut self, bytes: u8) -> Vec<u8> {
         let len = usize::from(self.symbol_size()) * usize::from(self.offer.symbols_per_block) - TRAILER;
         let block = vec![bytes; len];
@@ -472,7 +472,7 @@ pub(super) struct ReceiverNode {
     pub(super) ended_at: Time,
     pub(super) events: Vec<(Time, Event)>,
     pub(super) path_rng: Rng,
-    /// Whether the receiver writes to memory that is not read; only for content of zeros.
+    /// Whether the receiver writes to memory that no test reads; only for content of zeros.
     pub(super) to_stdout: bool,
     /// Memory for incomplete blocks, bytes.
     pub(super) memory: usize,
@@ -481,17 +481,17 @@ pub(super) struct ReceiverNode {
     pub(super) socket: Socket,
     /// Size of the IP and UDP headers, bytes.
     pub(super) headers: usize,
-    /// Public keys of accepted content; applies from the next start.
+    /// Public keys with which accepted content may be signed; applies from the next start.
     pub(super) verify: Option<VerifyKeys>,
-    /// Key of the receipts; applies from the next start.
+    /// Key with which receipts are signed; applies from the next start.
     pub(super) sign_receipts: Option<SigningKey>,
-    /// Filter of accepted sessions; applies from the next start.
+    /// Filter of the sessions to receive; applies from the next start.
     pub(super) accept: crate::session_filter::SessionFilter,
     /// Possible parents; applies from the next start.
     pub(super) parents: Vec<SocketAddr>,
-    /// Check of announcements; applies from the next start.
+    /// Protection against replayed announcements; applies from the next start.
     pub(super) replay_policy: ReplayPolicy,
-    /// Time of the receiver's clock at time zero, in seconds since 1970; applies from its next start.
+    /// Value of the receiver's clock at time zero, in seconds since 1970; applies from the next start of the receiver.
     pub(super) unix_secs: u64,
     /// Delays of the disk; applies from the next start.
     pub(super) disk: SlowDisk,
@@ -574,7 +574,8 @@ impl ReceiverNode {
         self.session = Some(receiver::ReceiverSession::new(setup, Time::ZERO));
     }
 
-    /// Delivers a datagram to the host. The process takes it from the socket's buffer at once, unless it is slow or stopped.
+    /// Delivers a datagram to the host. The process takes the datagram from the socket's buffer at once, unless the process is
+    /// slow or stopped.
     pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, now: Time) {
         if self.session.is_some() && self.socket.put(bytes, from, now) {
             self.take_in(now);
@@ -652,7 +653,7 @@ impl ReceiverNode {
         }
     }
 
-    /// Whether the receiver has stored the source's content in its final place, byte for byte.
+    /// Whether the receiver has stored the source's content under its final name, byte for byte.
     pub(super) fn has(&self, source: &SourceNode) -> bool {
         let (wanted, got) = (fs::read(&source.content), fs::read(self.dir.join("content")));
         match (wanted, got) {

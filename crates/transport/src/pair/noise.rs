@@ -1,4 +1,4 @@
-//! Noise at a sealed session: datagrams that resemble its packets, but are not sealed with its key.
+//! Noise in a sealed session: datagrams that resemble the session's packets, but are not sealed with the session's key.
 
 use super::*;
 use crate::endpoint::{Datagram, Endpoint};
@@ -9,7 +9,8 @@ use std::net::SocketAddr;
 
 const PACKETS: u64 = 10_000;
 
-/// Delivers many copies of a datagram, each with another bit changed after the header; returns the number of allocations.
+/// Delivers many copies of a datagram. In each copy, a different bit after the header is changed. Returns the number of
+/// allocations.
 fn flood(endpoint: &mut dyn Endpoint, datagram: &[u8], from: SocketAddr, now: Time) -> u64 {
     let before = endpoint.poll_timeout(now);
     let (mut bytes, behind) = ([0; 1_500], 24);
@@ -51,6 +52,6 @@ fn sealed_session_drops_damaged_packets_without_storing_state() {
     let source = net.sources[source].session.as_mut().expect("it sends");
     let at_source = flood(source, &report, SocketAddr::from(([10, 9, 9, 9], 4_000)), now);
     println!("{at_receiver} and {at_source} allocations for {PACKETS} packets of noise each");
-    // A source derives a key for the apparent sender, and discards the key when the tag is wrong.
+    // A source derives a key for the apparent sender, and discards the key if the authentication tag is wrong.
     assert!(at_receiver < 100 && at_source <= 2 * PACKETS + 100, "{at_receiver} and {at_source}");
 }

@@ -1,4 +1,4 @@
-//! Sessions without feedback: reception, and the parameters that the source depends on.
+//! Sessions without feedback: complete and interrupted transfers, late joiners, and losses.
 
 use super::*;
 use crate::config::{Repeat, ReplayPolicy};
@@ -10,7 +10,7 @@ use faircast_wire::{GroupKey, SigningKey, VerifyKeys};
 const BYTES: u64 = 1_500_000;
 const THRICE: Repeat = Repeat::Rounds(3);
 
-/// Adds receivers behind a lossy link, which check announcements by their clocks.
+/// Adds receivers behind a lossy link. They check by their clocks whether announcements are new.
 fn receivers(net: &mut Net, count: usize, loss: f64, key: Option<&GroupKey>) -> Range<usize> {
     let all = net.receivers_with(count, Link::millis(5).losing(loss), Link::millis(5), None, key.cloned());
     for receiver in all.clone() {
@@ -73,7 +73,7 @@ fn late_joiner_completes_after_one_more_generation() {
 
 #[test]
 fn later_sessions_complete_an_incomplete_transfer() {
-    // One round completes about half of the blocks at a loss of 11 %.
+    // At a loss of 11 %, one round completes about half of the blocks.
     for seed in 5..25 {
         let mut net = Net::new(seed);
         let all = receivers(&mut net, 1, 0.11, None);
@@ -107,7 +107,7 @@ fn later_sessions_complete_an_incomplete_transfer() {
     }
 }
 
-/// A receiver with blocks but no manifest cannot store them.
+/// A receiver that has blocks but no manifest cannot store them in files.
 #[test]
 fn blocks_without_a_manifest_are_not_reported_as_stored() {
     let mut net = Net::new(5);
@@ -157,7 +157,7 @@ fn heavy_loss_requires_more_generations_but_little_memory() {
 }
 
 #[test]
-fn receiver_that_needs_feedback_does_not_join_one_way_sessions() {
+fn receiver_that_requires_answers_joins_no_one_way_session() {
     let mut net = Net::new(8);
     net.receivers(1, Link::millis(5), Link::millis(5));
     let source = net.source(Offer::bytes(BYTES).one_way_at_mbps(8.0, THRICE));
@@ -168,7 +168,7 @@ fn receiver_that_needs_feedback_does_not_join_one_way_sessions() {
 }
 
 #[test]
-fn source_ends_after_its_duration_or_a_stop_request() {
+fn one_way_source_ends_after_its_duration_or_a_stop_request() {
     let mut net = Net::new(9);
     let timed = net
         .source(Offer::bytes(100_000).one_way_at_mbps(8.0, Repeat::For(std::time::Duration::from_secs(5))));

@@ -14,7 +14,7 @@ fn back() -> Link {
     Link::millis(5)
 }
 
-/// Starts a transfer of this number of bytes to two receivers with this scheme, and runs it for two seconds.
+/// Starts a transfer of this number of bytes to two receivers with this scheme, and runs the network for two seconds.
 fn started(scheme: &'static str, bytes: u64) -> (Net, Range<usize>, usize) {
     let mut net = Net::new(7);
     let all = net.receivers(2, path(), back());
@@ -67,7 +67,7 @@ fn ten_second_outage_does_not_end_a_session() {
 }
 
 #[test]
-fn source_without_feedback_ends_and_reports_the_return_path() {
+fn source_without_feedback_ends_and_blames_the_reverse_path() {
     for entry in CATALOGUE {
         let (mut net, _, source) = started(entry.name, 60_000_000);
         cut(&mut net, false, true);
@@ -153,13 +153,16 @@ fn receivers_follow_a_source_to_a_new_address() {
         net.run_to_end(secs(120));
         net.assert_all_verified(source, all.clone());
         for receiver in all {
-            assert_eq!(warnings(&net.receivers[receiver].events, "continues from 10.0.0.99:40000"), 1);
+            assert_eq!(
+                warnings(&net.receivers[receiver].events, "to 10.0.0.99:40000; the session continues"),
+                1
+            );
         }
     }
 }
 
 #[test]
-fn foreign_or_replayed_announcements_do_not_move_a_session() {
+fn announcements_replayed_from_another_address_move_no_session() {
     let mut net = Net::new(6);
     let all = net.receivers(2, path(), back());
     let source = net.source(Offer::bytes(6_000_000).expect(2));
@@ -180,7 +183,8 @@ fn foreign_or_replayed_announcements_do_not_move_a_session() {
         net.run_for(Span::from_nanos(1));
     };
     repeat(&mut net);
-    // Repeat the announcements also during an outage of the source, because the source's time has advanced.
+    // Repeat the announcements also during an outage of the source. By then the source's clock has advanced beyond the time that
+    // the announcements state.
     cut(&mut net, true, true);
     net.run_for(secs(8));
     repeat(&mut net);
@@ -188,11 +192,12 @@ fn foreign_or_replayed_announcements_do_not_move_a_session() {
     net.run_to_end(secs(120));
     net.assert_all_verified(source, all.clone());
     for receiver in all {
-        assert_eq!(warnings(&net.receivers[receiver].events, "continues from"), 0);
+        assert_eq!(warnings(&net.receivers[receiver].events, "the source has moved from"), 0);
     }
 }
 
-/// A recorded announcement repeated from another address misleads no receiver, even if the right key opens it.
+/// An attacker repeats a recorded announcement from another address. No receiver is misled, even if it has the key that opens the
+/// announcement.
 #[test]
 fn replayed_announcement_does_not_mislead_receivers() {
     for key in [None, Some(faircast_wire::GroupKey::from_bytes([6; 32]))] {
@@ -214,13 +219,13 @@ fn replayed_announcement_does_not_mislead_receivers() {
         net.run_to_end(secs(120));
         net.assert_all_verified(source, early.start..late.end);
         let late = &net.receivers[late.start];
-        assert_eq!(warnings(&late.events, "continues from"), 0);
+        assert_eq!(warnings(&late.events, "the source has moved from"), 0);
         let joined = |event: &Event| matches!(event, Event::Joined { address, .. } if *address == net.sources[source].address);
         assert_eq!(late.events.iter().filter(|(_, event)| joined(event)).count(), 1);
     }
 }
 
-/// A recorded session is repeated as a whole from its former address, where no host answers.
+/// An attacker repeats a complete recorded session from its former address, where no host answers.
 #[test]
 fn receivers_do_not_join_a_replayed_session() {
     for key in [None, Some(faircast_wire::GroupKey::from_bytes([6; 32]))] {

@@ -1,4 +1,4 @@
-//! Phantom members: crowds of made-up receivers that join a running session, and then are silent or continue to send.
+//! Phantom members: crowds of made-up receivers that join a running session. Afterwards they are silent, or continue to send.
 
 use super::*;
 use faircast_core::packet::{Echo, ReceiverId, Seq};
@@ -6,10 +6,10 @@ use faircast_core::schemes::CATALOGUE;
 use faircast_wire::{GroupKey, Member, MemberState, Message, Name, ReceiverCodec, Words};
 use std::net::SocketAddr;
 
-/// Addresses of a crowd's members.
+/// Addresses of the members of a crowd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum From {
-    /// Each member has its own address, at which no host receives datagrams.
+    /// Each member has a different address, at which no host receives datagrams.
     Everywhere,
     OneHost,
 }
@@ -51,7 +51,7 @@ impl Crowd {
         Crowd { from, codecs }
     }
 
-    /// Sends one membership message of each member, with this state and an echo of the packet before `next`.
+    /// Each member of the crowd sends one membership message, with this state and an echo of the packet before `next`.
     fn speak(&mut self, net: &mut Net, state: MemberState, next: Seq) {
         let session = net.sources[0].id;
         for (index, codec) in self.codecs.iter_mut().enumerate() {
@@ -107,8 +107,8 @@ fn running(scheme: &'static str, key: Option<GroupKey>) -> Net {
 
 const MBPS: f64 = 10.0;
 
-/// Returns the lowest rate of a session in the half minute after a crowd has sent one membership message each, as a fraction of
-/// the rate before.
+/// Lets each member of a crowd send one membership message. Returns the lowest rate of the session in the following half minute,
+/// as a fraction of the earlier rate.
 fn least(scheme: &'static str, (from, count): (From, usize), key: Option<&GroupKey>) -> f64 {
     let mut net = running(scheme, key.cloned());
     let mut crowd = Crowd::new(count, from, &mut net, key);
@@ -147,7 +147,7 @@ fn phantom_members_of_a_key_holder_do_not_slow_a_session() {
     }
 }
 
-/// Members ask, join, and send an echo that makes them count as receiving. Then they are silent.
+/// The phantom members ask to join, join, and send an echo, so that they count as receiving. Afterwards they are silent.
 #[test]
 fn silent_phantom_members_slow_the_session_for_seconds_only() {
     for scheme in schemes() {

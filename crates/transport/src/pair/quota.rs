@@ -1,4 +1,4 @@
-//! Sources that would fill the disk, and receivers with a limit of bytes per session.
+//! Sources that would fill the disk, and receivers that limit the bytes of a session.
 
 use super::streams::LiveInput;
 use super::*;

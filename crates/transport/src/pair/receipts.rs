@@ -28,8 +28,8 @@ fn receipts(report: &SendReport) -> &ReceiptsReport {
     report.receipts.as_ref().expect("somebody has signed, or should have")
 }
 
-/// Checks that this number of receivers have signed, each with its own key, and that the report suffices to verify the
-/// signatures.
+/// Checks that this number of receivers have signed receipts, each with a different key, and that the report suffices to verify
+/// the signatures.
 fn assert_signed(report: &SendReport, receivers: usize) {
     let receipts = receipts(report);
     assert!(report.ok && receipts.without_receipt.is_empty(), "{report:?}");
@@ -94,7 +94,7 @@ fn lost_receipts_and_answers_are_repeated() {
 }
 
 #[test]
-fn receipts_missing_or_of_unknown_keys_are_reported_if_required() {
+fn missing_receipts_and_unknown_keys_are_reported_if_required() {
     for asked in [false, true] {
         let mut net = net(700);
         net.receivers_with(3, Link::millis(2), Link::millis(2), None, None);
@@ -130,7 +130,7 @@ fn receipts_missing_or_of_unknown_keys_are_reported_if_required() {
 }
 
 #[test]
-fn report_without_receipts_does_not_mention_them() {
+fn report_has_no_receipts_field_if_no_receipt_is_sent() {
     let mut net = net(710);
     net.receivers(2, Link::millis(2), Link::millis(2));
     let source = net.source(Offer::bytes(200_000).expect(2));
@@ -149,7 +149,7 @@ fn forged_and_replayed_receipts_are_refused() {
     net.run_until(secs(60), |net| {
         net.reported(source, |event| matches!(event, Event::Progress(p) if p.bytes > 0)).is_some()
     });
-    // Forged receipts that host 1 sends: one of another session, and one in the name of host 0 with the key of host 1.
+    // Host 1 sends two forged receipts: one for another session, and one in the name of host 0 with the key of host 1.
     let ids = [0, 1].map(|at| net.receivers[at].session.as_ref().expect("it runs").id());
     let about = net.sources[source].session.as_ref().expect("it runs").about();
     let other = faircast_wire::Signed { salt: [1; 16], ..about };
@@ -161,7 +161,7 @@ fn forged_and_replayed_receipts_are_refused() {
         let from = net.receivers[1].address;
         let mut bytes = Vec::new();
         let message = faircast_wire::Message::Receipt(forged);
-        // Packet numbers must be above those that host 1 has sent, but not so high that its later packets are refused.
+        // Packet numbers must exceed the numbers that host 1 has used, but not so far that later packets of host 1 are refused.
         for _ in 0..30 {
             bytes.clear();
             codec.encode(&mut bytes, session, &message).expect("it has a form");
@@ -211,7 +211,10 @@ fn missing_receipt_of_a_receiver_behind_a_relay_is_reported() {
     let report = tree.sources[0].report();
     assert!(!report.ok && report.verified == 3, "{report:?}");
     let lacking = &receipts(report).without_receipt;
-    assert!(lacking.len() == 1 && lacking[0].reason.starts_with("1 of 3 receivers below"), "{lacking:?}");
+    assert!(
+        lacking.len() == 1 && lacking[0].reason.starts_with("1 of 3 receivers downstream"),
+        "{lacking:?}"
+    );
 }
 
 #[test]

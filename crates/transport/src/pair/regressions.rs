@@ -1,4 +1,4 @@
-//! Bugs that the simulated world has found (`docs/fuzzing.md`), each reproduced in a fixed network, and similar cases.
+//! Bugs that simulated worlds have found (`docs/fuzzing.md`), each reproduced in a fixed network. Related cases are tested, too.
 
 use super::net::{Head, Net, Who};
 use super::node::Offer;
@@ -21,7 +21,8 @@ fn late_relay_fetches_a_fully_sent_session_for_its_children() {
     let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
     tree.behind(Head::Branch { relay, branch: 0 }, 1, link());
     tree.behind(Head::Source(0), 1, link());
-    // The last receiver dies at once, and the source waits for it. The late hosts start when the first receiver is done.
+    // The last receiver dies immediately, and the source waits for it. The late hosts start when the first receiver has
+    // completed.
     tree.late = vec![Who::Receiver(1), Who::Relay(relay)];
     tree.start();
     let joined = |tree: &Net| {
@@ -106,7 +107,7 @@ fn relays_end_when_their_source_ends_without_receivers() {
 
 #[test]
 fn relay_with_a_silent_source_accepts_no_new_receiver() {
-    // The source waits for a second receiver in vain, both at the start and at the end.
+    // The source waits for a second receiver, both at the start and at the end, but that receiver never joins.
     let mut tree = Net::of(45, Offer::bytes(60_000).expect(2).wait_secs(5));
     let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
     tree.behind(Head::Branch { relay, branch: 0 }, 2, link());
@@ -124,7 +125,7 @@ fn relay_with_a_silent_source_accepts_no_new_receiver() {
 }
 
 #[test]
-fn relay_joins_a_restarted_source_without_a_leave_message() {
+fn relay_sends_no_leave_message_to_a_restarted_source() {
     let mut tree = Net::of(46, Offer::bytes(6_000_000).at_most_mbps(4.0));
     let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
     tree.behind(Head::Branch { relay, branch: 0 }, 1, link());
@@ -146,7 +147,7 @@ fn relay_joins_a_restarted_source_without_a_leave_message() {
 
 #[test]
 fn completed_receiver_counts_once_after_its_relay_restarts() {
-    // The relay dies either before or after its source knows that the receiver is done.
+    // The relay dies before or after its source knows that the receiver has completed.
     for source_knows in [false, true] {
         let mut tree = Net::of(47, Offer::bytes(60_000).expect(2).wait_secs(5));
         let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
@@ -172,7 +173,7 @@ fn completed_receiver_of_a_dead_relay_reports_to_another_relay() {
         let first = tree.relay(Head::Source(0), 1, MEMORY, link());
         let second = tree.relay(Head::Source(0), 1, MEMORY, link());
         tree.behind(Head::Branch { relay: first, branch: 0 }, 2, link());
-        // The session continues, because this receiver is served long after the others.
+        // This slow receiver keeps the session running long after the other receivers have completed.
         let slow = Link::millis(2).mbps(0.2).fifo(60_000);
         tree.behind(Head::Branch { relay: second, branch: 0 }, 1, slow);
         (0..2)

@@ -1,8 +1,9 @@
-//! A relay between datagrams: it receives from one source, and sends the packets to its children at its own rate.
+//! A relay that parses and encodes datagrams. It receives one source, and sends the source's packets to its children at its own
+//! rate.
 //!
-//! The relay is called as by a driver: after each call its actions are performed, and its departure and deadline are read again.
-//! Packets that do not concern the congestion control (announcements, status messages, requests, membership messages) are
-//! forwarded.
+//! The test calls the relay as a driver does. After each call, the test performs the relay's actions, and reads the relay's next
+//! departure and deadline. Packets that do not concern the congestion control (announcements, status messages, requests,
+//! membership messages) are forwarded.
 
 use super::net::{Net, OVERHEAD};
 use super::node::Offer;
@@ -26,11 +27,11 @@ mod toy;
 
 const BASE: Layer = Layer(0);
 
-/// Receiver ID of the relay at the source; no receiver of these tests has it.
+/// ID of the relay as a receiver of the source; no receiver of these tests has this ID.
 const ME: u64 = 0xffff_fffe;
 
-/// A host that is a member upstream and a source downstream. Packets stay in order, so downstream packet numbers equal upstream
-/// ones until a packet is lost.
+/// A host that is a member at its source, and a source for its children. Packets stay in order. So downstream packet numbers
+/// equal upstream packet numbers until a packet is lost.
 pub(super) struct RelayHost {
     relay: Box<dyn Relay + Send>,
     stated_rate: StatedRate,
@@ -130,7 +131,7 @@ impl RelayHost {
             Message::Report(report) => report,
             message => {
                 out.push(Out::Up(bytes.to_vec()));
-                // The scheme receives membership messages and windows as signs of life, as at a source.
+                // As at a source, the scheme gets membership messages and windows as signs of life.
                 let (from, echo) = match message {
                     Message::Member(member) => (member.from, member.echo),
                     Message::Window(window) => (window.from, window.echo),
@@ -189,7 +190,7 @@ impl RelayHost {
         }
     }
 
-    /// Returns the packet with the same content as the relay sends it.
+    /// Returns the packet as the relay sends it, with unchanged content.
     fn stamped(&self, bytes: &[u8], stamp: Stamp, now: Time) -> Vec<u8> {
         let (header, message) = parse(bytes, &self.newest).expect("the source wrote it");
         let Message::Data(was) = message else { panic!("data waits") };
@@ -251,7 +252,7 @@ fn schemes() -> impl Iterator<Item = (&'static str, Scheme)> {
 #[test]
 fn relay_sends_a_session_at_its_own_rate() {
     for (name, scheme) in schemes() {
-        // The upstream link is fast, the downstream one is slow and lossy.
+        // The upstream link is fast, and the downstream link is slow and lossy.
         let mut net = Net::new(11).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
         let below = Link::millis(10).mbps(4.0).fifo(60_000).losing(0.0005);
         let all = net.receivers(2, below, Link::millis(10));

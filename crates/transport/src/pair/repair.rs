@@ -1,12 +1,12 @@
-//! Cost of repair: ratio of sent symbols to needed symbols.
+//! Cost of repair: the ratio of sent symbols to needed symbols.
 
 use super::*;
 use faircast_core::rng::Rng;
 
 const SYMBOLS: u64 = 256;
 
-/// Returns the minimum ratio of sent symbols to K for a block, so that each of `receivers` gets K symbols: the mean of the
-/// largest of `receivers` negative binomial variables.
+/// Returns the minimum ratio of sent symbols to K, if each of `receivers` receivers must get K symbols of a block. The number of
+/// sent symbols is the maximum of `receivers` negative binomial variables; the ratio uses its mean.
 fn least(receivers: usize, loss: f64) -> f64 {
     let mut rng = Rng::new(1, 1);
     let rounds = 3_200 / receivers;
@@ -25,7 +25,7 @@ fn least(receivers: usize, loss: f64) -> f64 {
     total as f64 / rounds as f64 / SYMBOLS as f64
 }
 
-/// Returns the ratio of sent symbols to content symbols, for receivers with independent losses.
+/// Returns the ratio of sent symbols to content symbols. The receivers' losses are independent of each other.
 fn sent_over_needed(receivers: usize, loss: f64) -> f64 {
     let mut net = Net::new(7);
     let all = net.receivers(receivers, Link::millis(5).losing(loss), Link::millis(5).losing(loss));

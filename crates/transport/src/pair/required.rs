@@ -4,7 +4,7 @@ use super::*;
 use crate::event::{ReceiverOutcome, ReceiverReport};
 use std::fs;
 
-/// Upper bound of the size of a manifest of one file, bytes.
+/// Upper bound of the size of a manifest that lists one file, bytes.
 const LIST: u64 = 1_000;
 
 fn net(seed: u64) -> Net {
@@ -22,7 +22,7 @@ fn of<'a>(net: &'a Net, source: usize, host: &str) -> &'a ReceiverReport {
 }
 
 #[test]
-fn session_ends_with_the_reason_if_its_only_receiver_fails() {
+fn report_states_the_reason_if_the_only_receiver_fails() {
     let mut net = net(1);
     net.receivers(1, path(), path());
     let source = net.source(Offer::bytes(2_000_000).expect(1).wait_secs(60));
@@ -65,7 +65,7 @@ fn session_starts_without_absent_required_hosts_and_names_them() {
 }
 
 #[test]
-fn source_waits_for_a_required_late_joiner() {
+fn source_waits_for_a_required_host_that_starts_late() {
     let mut net = net(3);
     net.receivers(1, path(), path());
     let source = net.source(Offer::bytes(1_000_000).require(&["host0", "host1"]).wait_secs(30));

@@ -1,4 +1,5 @@
-//! Active routers in virtual time: packets are forwarded under their original numbers, and routers merge many answers into few.
+//! Active routers in virtual time: packets are forwarded under their original numbers, and routers merge the answers of
+//! receivers.
 
 use super::net::{Head, Net, Who};
 use super::node::Offer;
@@ -22,8 +23,8 @@ fn offer(kind: RouterKind, receivers: u32) -> Offer {
     Offer::bytes(4_000_000).by(kind.scheme()).expect(receivers).at_most_mbps(20.0)
 }
 
-/// Builds two active routers, one behind the other. There are `each` receivers behind each of the first router's two exits, and
-/// behind the exit of the second one.
+/// Builds two active routers, the second one behind the first one. Each of the first router's two exits and the exit of the
+/// second router has `each` receivers.
 fn two_hops(kind: RouterKind, each: usize, offer: Offer, loss: f64) -> Net {
     let mut tree = Net::of(41, offer);
     let first = tree.hop(Head::Source(0), kind, 2, lan());
@@ -182,12 +183,12 @@ fn late_receiver_behind_a_router_gets_the_whole_content() {
     }
 }
 
-/// A packet that a router has dropped for lack of room is never sent. A receiver that was promised the packet would wait
-/// indefinitely.
+/// A packet that a router has dropped for lack of room is never sent. The router must not promise this packet to a receiver,
+/// which would wait for it indefinitely.
 #[test]
 fn routers_with_a_small_cache_end_when_their_source_ends() {
-    // Packets stored and waiting, milliseconds to the source, the slow link in Mbit/s, and whether all receivers behind the
-    // second router share that link.
+    // Size of the cache and of the queue in packets, delay to the source in milliseconds, rate of the slow link in Mbit/s. The
+    // last value states whether all receivers behind the second router share the slow link.
     for (cache, queue, far, slow, all) in
         [(100, 100, 40, 10.0, true), (100, 100, 40, 10.0, false), (30, 100, 10, 4.0, false)]
     {

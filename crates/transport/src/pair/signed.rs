@@ -1,4 +1,4 @@
-//! Signed content: members of the group that forge it, and pages that are lost, late or wrong.
+//! Signed content: group members that forge content, and pages that are lost, late or wrong.
 
 use super::wrong_blocks::leave;
 use super::*;
@@ -40,20 +40,20 @@ fn offer(scheme: &'static str, receivers: u32) -> Offer {
     Offer::bytes(BYTES).by(scheme).expect(receivers).sealed(group()).signed(key())
 }
 
-/// Codec of a malicious member, which holds the group key and has the session's salt from the announcement.
+/// Codec of a malicious member. The member has the group key, and has learned the session's salt from the announcement.
 struct Forger(SourceCodec);
 
 impl Forger {
     fn of(net: &Net, source: usize) -> Forger {
         let node = &net.sources[source];
         let mut codec = SourceCodec::new(node.id, Some(&group()), node.salt);
-        // The announcement is not sent. It only shows the codec whether each layer has a separate stream.
+        // The announcement is not sent: it only shows the codec whether each layer has a separate stream.
         codec.encode(&mut Vec::new(), &Message::Announce(node.announced()), 1_472).expect("it fits");
         Forger(codec)
     }
 
-    /// Sends a block of other content, validly sealed, to these receivers. It uses packet numbers from `first` on: the receivers
-    /// have lost these packets, and each number is accepted once.
+    /// Sends a validly sealed block with other content to these receivers, under packet numbers that start at `first`. The
+    /// receivers have lost the packets with these numbers: each packet number is accepted only once.
     fn block(&mut self, net: &mut Net, source: usize, receivers: Range<usize>, block: u32, first: u64) {
         let geometry = net.sources[source].object().geometry();
         let mark = net.sources[source].session.as_ref().expect("it runs").scheme().mark();
@@ -101,7 +101,8 @@ fn run_to_packet(net: &mut Net, source: usize, packet: u64) {
     net.run_until(secs(60), |net| next(net).0 >= packet);
 }
 
-/// Lets these receivers, behind one link, lose a block's number of packets. A member sends a forged block under the lost numbers.
+/// Lets these receivers, which share a link, lose as many packets as a block has symbols. Then a member sends a forged block
+/// under the lost packet numbers.
 fn forge_after_a_gap(net: &mut Net, source: usize, receivers: Range<usize>) {
     run_to_packet(net, source, 30);
     net.group_of(receivers.start).down.set_link(path().losing(1.0));
@@ -133,7 +134,7 @@ fn signatures_barely_prolong_a_transfer() {
     }
 }
 
-/// Runs a session of signed content with two receivers, in which a member forges a block. Both receivers get the source's block.
+/// Runs a session of signed content with two receivers, in which a member forges a block. Both receivers get the genuine block.
 pub(super) fn run_with_a_forged_block(net: &mut Net, scheme: &'static str) -> Range<usize> {
     let all = receivers(net, 2, path(), Some(trusted()));
     let source = net.source(offer(scheme, 2).in_blocks_of(8));
@@ -148,8 +149,8 @@ fn forged_block_is_dropped_and_the_true_block_arrives() {
     for entry in CATALOGUE {
         let mut net = Net::new(4);
         let all = run_with_a_forged_block(&mut net, entry.name);
-        // In layers, symbols of the source may have arrived before. A mixture of true and forged symbols does not decode to a
-        // valid block.
+        // In layers, genuine symbols of the block may have arrived before. A mixture of genuine and forged symbols does not
+        // decode to a valid block.
         for receiver in all.filter(|_| entry.layers == LayerRates::One) {
             assert!(net.receivers[receiver].report().forged_blocks >= 1, "{}", entry.name);
             assert_eq!(warnings(&net, receiver, "forges content"), 1, "{}", entry.name);
@@ -158,7 +159,7 @@ fn forged_block_is_dropped_and_the_true_block_arrives() {
 }
 
 #[test]
-fn receiver_without_a_public_key_finds_a_forged_block_at_end() {
+fn receiver_without_public_key_detects_forged_block_at_the_end() {
     let mut net = Net::new(4);
     let all = receivers(&mut net, 1, path(), None);
     let source = net.source(offer("ormcc", 1).in_blocks_of(8));

@@ -1,18 +1,18 @@
 //! The same network in two worlds: in the simulator, and between the transport's sessions without sockets. The scheme must behave
-//! identically in both, to the last bit: every packet offered to every link, its time, its content and its loss.
+//! identically in both worlds, to the last bit. Each packet offered to a link must have the same time, content and loss.
 //!
-//! The transport does more than the simulator. These settings keep this from disturbing the scheme ([`Setting::EQUAL`]):
+//! The transport does more than the simulator. These settings prevent the additional functions from disturbing the scheme ([`Setting::EQUAL`]):
 //! - Announcements, status messages and requests bypass the links, with the same delay, but without using their capacity.
-//! - Every receiver has joined when the source starts. Later membership messages are lost, because a scheme takes round-trip samples from
-//!   them, which the simulator does not have. The guard against silence is off.
-//! - Packets are never reordered, and the receivers are configured for that. The schemes at both ends draw from the simulator's random
-//!   streams.
-//! - Packets in the simulator are rounded like packets on a network ([`Rounding`]): marks have 16 bits.
+//! - Every receiver has joined when the source starts. Later membership messages are lost: a scheme takes round-trip samples from them,
+//!   but the simulator has no such messages. The guard against silence is off.
+//! - Packets are never reordered, and the receivers are configured for a network without reordering. The schemes at both ends
+//!   draw from the simulator's random streams.
+//! - The fields of packets in the simulator are rounded as in datagrams ([`Rounding`]); for example, marks have 16 bits.
 //! - The receivers' clocks are ahead by a multiple of the time buckets in which throughput is measured.
 //! - Rates are low, because above a packet per millisecond the transport sends several packets at a time. All reports count as equally
 //!   long.
-//! - Slow start is tested alone, because its packets are longer by the two bytes of their rate. It is tested with one receiver, because
-//!   only the transport gives the scheme the number of receivers.
+//! - Slow start is tested separately, because its packets are longer by two bytes, which state the rate. It is tested with one receiver,
+//!   because only the transport reports the number of receivers to the scheme.
 
 #[path = "../../../core/tests/toy/router.rs"]
 mod toy;
@@ -52,13 +52,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Session ID: the simulator's number of its first session.
+/// Session ID: the number that the simulator gives to its first session.
 const SESSION: SessionId = SessionId(1);
 
 /// Size of a symbol, bytes.
 const SYMBOL: u16 = 952;
 
-/// Session time zero, in seconds since 1970.
+/// Time zero of the session, in seconds since 1970.
 const UNIX_SECS: u64 = 1_800_000_000;
 
 /// Time between the receivers' start and the source's start.
@@ -74,18 +74,18 @@ struct Star {
     trunk: LinkSpec,
     /// Links from the router to each receiver, and back.
     leaves: Vec<(LinkSpec, LinkSpec)>,
-    /// Function of the router in addition to forwarding.
+    /// Functions of the router in addition to forwarding.
     router: Option<toy::ToyRouter>,
     until: Time,
 }
 
-/// Differences of the sessions from the simulator's.
+/// Settings in which the sessions differ from the simulator.
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     received: AcceptedFeedback,
-    /// Number of later packets that must arrive until a packet counts as lost.
+    /// Number of later packets that must arrive before a packet counts as lost.
     reordering: u8,
-    /// Lead of the receivers' clocks over the source's.
+    /// Time by which the receivers' clocks are ahead of the source's clock.
     ahead: Span,
 }
 
@@ -101,7 +101,7 @@ enum AcceptedFeedback {
 }
 
 impl Setting {
-    /// The simulator's setting. The coarsest time buckets of throughput have 2^40 ns.
+    /// The simulator's setting. The largest time bucket of the throughput measurement has 2^40 ns.
     const EQUAL: Setting =
         Setting { received: AcceptedFeedback::Requests, reordering: 1, ahead: Span::from_nanos(1 << 40) };
 
@@ -150,7 +150,7 @@ impl Trace {
         self.packets.iter().filter(|packet| packet.link == LinkId(1)).count()
     }
 
-    /// Returns the number of representatives.
+    /// Returns the number of different representatives.
     fn representatives(&self) -> usize {
         let followed = self.packets.iter().filter_map(|packet| match packet.what {
             TappedPacket::Session(Packet {
@@ -220,7 +220,7 @@ impl Star {
     fn at_random(seed: u64) -> Star {
         let mut rng = Rng::new(seed, 1);
         let scheme = if rng.chance(0.5) { as_the_seed() } else { as_shipped(Start::Linear) };
-        // The maximum rate is low, so packets leave one by one.
+        // The maximum rate is low, so packets are sent one at a time.
         let bounds = Bounds { min: Rate::ZERO, max: Rate::from_mbps(7.0) };
         let leaf = |_| {
             let (mbps, micros) = (0.2 + rng.unit() * 3.0, 500 + rng.below(50_000));
@@ -295,7 +295,7 @@ impl Star {
     }
 }
 
-/// Rounds the fields of packets in the simulator like a datagram does.
+/// Rounds the fields of simulated packets as their encoding in a datagram does.
 struct Rounding {
     rates: Arc<Mutex<Vec<(Time, Seq, f32)>>>,
 }
@@ -333,7 +333,7 @@ fn read(bytes: &[u8], size: u16) -> Packet {
 struct World {
     now: Time,
     links: Vec<Link>,
-    /// Delays of messages outside the links, in each direction.
+    /// Delays of messages that bypass the links, in each direction.
     beside: Vec<(Span, Span)>,
     source: source::SourceSession,
     receivers: Vec<receiver::ReceiverSession>,
@@ -395,12 +395,13 @@ impl World {
         }
     }
 
-    /// Returns the time of the receivers' clocks.
+    /// Returns the value of the receivers' clocks.
     fn local(&self, now: Time) -> Time {
         now + self.setting.ahead
     }
 
-    /// Joins all receivers before the source's time begins: they receive the announcement, and their answers reach the source.
+    /// Lets all receivers join before time zero of the source: receivers get the announcement, and their answers reach the
+    /// source.
     fn join(&mut self) {
         let mut announcement = Vec::new();
         self.source
@@ -488,7 +489,7 @@ impl World {
         }
     }
 
-    /// Forwards packets from the router between source and receivers.
+    /// Forwards the packets that the router between source and receivers sends.
     fn leave_hop(&mut self, out: Vec<Out>) {
         for out in out {
             match out {
@@ -605,7 +606,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         max: None,
         expect: Some(star.leaves.len() as u32),
         required: Vec::new(),
-        // The timeouts below exceed every run, so that the source gives up no silent receiver.
+        // The timeouts below exceed the duration of every run, so that the source gives up no silent receiver.
         ttl: 1,
         join_timeout: Duration::from_secs(3600),
         start: crate::config::StartNow::default(),
@@ -638,8 +639,8 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
     receiver::ReceiverSession::new(setup, Time::ZERO + setting.ahead - EARLIER)
 }
 
-/// Returns the published configuration of the scheme. Receivers learn the scheme from an announcement and run it as on real
-/// networks, with other settings for the frequency and delay of reports.
+/// Returns the published configuration of the scheme, but with the transport's report frequency and report delay: receivers that
+/// learn the scheme from an announcement use these two values.
 fn as_the_seed() -> Scheme {
     let transport = Config::transport(1000);
     Scheme::Ormcc(Config {
@@ -651,8 +652,8 @@ fn as_the_seed() -> Scheme {
 
 /// Returns the configuration of `faircast send`, except for the start.
 fn as_shipped(start: Start) -> Scheme {
-    // The guard against a silent group is off, because membership messages are lost here. The simulator always treats a group
-    // with members as alive.
+    // The guard against a silent group is off, because membership messages are lost here. The simulator treats a group with
+    // members as alive at all times.
     let mut config = Config::transport(1000);
     (config.sending.start, config.sending.silent_group_guard) = (start, Guard::Off);
     Scheme::Ormcc(config)
@@ -677,7 +678,7 @@ fn assert_twins(star: &Star, setting: Setting) -> Trace {
     simulated
 }
 
-/// Checks that both worlds give the same result, that it equals the recorded one, and that it has enough events.
+/// Checks that both worlds give the same result, that this result equals the recorded one, and that enough events have occurred.
 #[track_caller]
 fn assert_busy_twins(star: &Star, setting: Setting, recorded: u64) {
     let simulated = assert_twins(star, setting);
@@ -719,16 +720,16 @@ fn router_is_identical_in_simulator_and_transport() {
     assert!(lost > 100 && reports > 30 && simulated.cuts > 10);
 }
 
-/// Only reports are accepted: the guard against a silent group would treat requests as signs of life, which the simulator does
-/// not have.
+/// Only reports are accepted: the guard against a silent group would treat requests as signs of life, but the simulator has no
+/// requests.
 #[test]
-fn transport_scheme_matches_the_simulator_with_reports_only() {
+fn shipped_scheme_matches_the_simulator_with_reports_only() {
     let scheme = as_shipped(Start::Linear);
     let setting = Setting { received: AcceptedFeedback::Reports, ..Setting::EQUAL };
     assert_busy_twins(&Star::of_three(scheme, 90), setting, 0x5259_f560_3a85_be74);
 }
 
-/// Only reports are accepted, for the same reason as above.
+/// Only reports are accepted, for the same reason as in the test above.
 #[test]
 fn random_star_networks_match_in_simulator_and_transport() {
     let (mut lost, mut reports) = (0, 0);
@@ -764,9 +765,9 @@ fn slow_start_is_identical_in_simulator_and_transport() {
     assert!(over > 200 && simulated.packets[..over].iter().any(|packet| packet.link == LinkId(1)));
 }
 
-/// The scheme as shipped, without equalized settings: packets differ, but their number is close.
+/// The scheme as shipped, without equalized settings: single packets differ, but the number of packets is similar.
 #[test]
-fn rate_with_the_full_transport_is_close_to_the_simulator() {
+fn packet_counts_of_full_transport_and_simulator_are_close() {
     let (mut simulated, mut transported) = (Sums::default(), Sums::default());
     for seed in 0..8 {
         let star = Star { seed, ..Star::of_three(Scheme::Ormcc(Config::transport(1000)), 60) };

@@ -8,7 +8,7 @@ use faircast_core::time::Rate;
 const SLOW: usize = 3;
 const CONTENT: u64 = 40_000_000;
 
-/// Runs a session with three receivers at up to 50 Mbit/s and, if `with_slow` is given, one behind that link.
+/// Runs a session with three receivers at up to 50 Mbit/s. If `with_slow` is given, adds a receiver behind that link.
 fn run(slow: SlowReceiverPolicy, with_slow: Option<Link>) -> (Net, usize) {
     let mut net = Net::new(5).with_trunk(Link::millis(5).mbps(50.0).fifo(150_000));
     let fast = net.receivers(3, Link::millis(5), Link::millis(5));
@@ -25,7 +25,7 @@ fn narrow() -> Link {
     Link::millis(5).mbps(10.0).fifo(50_000)
 }
 
-/// Returns the time at which the last fast receiver was done, seconds.
+/// Returns the time in seconds at which the last fast receiver completed.
 fn fast_done(net: &Net) -> f64 {
     (0..SLOW).map(|receiver| net.receivers[receiver].ended_at.as_secs_f64()).fold(0.0, f64::max)
 }
@@ -47,7 +47,7 @@ fn named(net: &Net, source: usize, wanted: SlowAction) -> f64 {
 }
 
 #[test]
-fn policy_follow_adopts_the_slowest_rate_and_names_the_host() {
+fn follow_policy_adopts_the_slowest_rate_and_names_its_receiver() {
     let (net, source) = run(SlowReceiverPolicy::Follow, Some(narrow()));
     net.assert_all_verified(source, 0..4);
     let (named, seconds) =
@@ -58,7 +58,7 @@ fn policy_follow_adopts_the_slowest_rate_and_names_the_host() {
 }
 
 #[test]
-fn policy_floor_serves_a_slow_receiver_after_the_others() {
+fn floor_policy_serves_a_slow_receiver_after_the_others() {
     let (alone, _) = run(SlowReceiverPolicy::Follow, None);
     let (net, source) = run(SlowReceiverPolicy::Floor(Rate::from_mbps(20.0)), Some(narrow()));
     net.assert_all_verified(source, 0..4);
@@ -73,7 +73,7 @@ fn policy_floor_serves_a_slow_receiver_after_the_others() {
 }
 
 #[test]
-fn policy_drop_ends_a_slow_receiver_and_reports_it() {
+fn drop_policy_ends_a_slow_receiver_and_reports_it() {
     let (alone, _) = run(SlowReceiverPolicy::Follow, None);
     let (net, source) = run(SlowReceiverPolicy::Drop(Rate::from_mbps(20.0)), Some(narrow()));
     let (base, fast) = (fast_done(&alone), fast_done(&net));
@@ -91,7 +91,7 @@ fn policy_drop_ends_a_slow_receiver_and_reports_it() {
 }
 
 #[test]
-fn policy_floor_defers_no_receiver_above_the_floor() {
+fn floor_policy_defers_no_receiver_above_the_floor() {
     let (net, source) =
         run(SlowReceiverPolicy::Floor(Rate::from_mbps(20.0)), Some(Link::millis(5).mbps(40.0).fifo(150_000)));
     net.assert_all_verified(source, 0..4);

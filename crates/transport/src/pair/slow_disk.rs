@@ -1,4 +1,4 @@
-//! Receivers with slow disks: opening, writing and renaming take long.
+//! Receivers with slow disks: opening, writing and renaming take a long time.
 
 use super::streams::LiveInput;
 use super::*;
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A disk with delays: for opening a transfer, for each job on some blocks, and for the job on all files.
+/// A disk with three delays: for opening a transfer, for each job on several blocks, and for the job on all files.
 #[derive(Default)]
 pub(super) struct SlowDisk {
     opening: Span,
@@ -17,7 +17,7 @@ pub(super) struct SlowDisk {
     files: Span,
     jobs: Arc<Mutex<VecDeque<(Span, Job)>>>,
     done_at: Option<Time>,
-    /// Number of delayed jobs.
+    /// Number of jobs that were delayed.
     late: u32,
 }
 
@@ -42,7 +42,7 @@ impl SlowDisk {
         })
     }
 
-    /// Runs a job whose delay has passed.
+    /// Runs the next job if its delay has passed.
     pub(super) fn work(&mut self, now: Time) {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((takes, _)) = jobs.front() else { return };
@@ -68,7 +68,7 @@ fn slow_directory_delays_the_start_by_at_most_half_a_second() {
             let mut net = beside_a_disk_that_stalls(Span::ZERO, 2.0, 0.0);
             net.receivers[1].disk.opening = stall;
             net.start_receiver(1);
-            // Without losses, receivers request no symbols until they know their missing blocks.
+            // Without losses, receivers request no symbols until they know which blocks they lack.
             let offer = Offer::bytes(1_000_000).by(scheme).at_most_mbps(1.5).in_blocks_of(64);
             net.source(offer.expect(2));
             net.run_to_end(secs(100));
@@ -99,7 +99,7 @@ fn source_waits_for_members_that_are_still_opening_files() {
     }
 }
 
-/// The source learns in time which blocks the receivers have, and sends only the missing ones.
+/// The source learns in time which blocks the receivers have, and sends only the missing blocks.
 #[test]
 fn resumed_session_sends_only_missing_blocks_despite_slow_opens() {
     let mut net = Net::new(32).with_trunk(Link::millis(5).mbps(20.0).fifo(100_000));
@@ -138,7 +138,7 @@ fn slowly_opened_transfer_resumes_with_its_verified_blocks() {
 }
 
 #[test]
-fn session_fails_once_if_its_journal_cannot_be_opened() {
+fn session_ends_with_an_error_if_its_journal_cannot_be_opened() {
     let mut net = Net::new(31).with_trunk(Link::millis(5).mbps(20.0).fifo(100_000));
     net.receivers(1, Link::millis(2), Link::millis(2));
     std::fs::write(net.receivers[0].dir.join(".faircast"), "in the way").expect("a file is written");
@@ -155,8 +155,8 @@ fn session_fails_once_if_its_journal_cannot_be_opened() {
     assert!(ended.is_some_and(Result::is_err), "{ended:?}");
 }
 
-/// Checks that a stalling disk of one receiver changes no datagram until a second before completion. The argument of `run` is the
-/// delay of the disk.
+/// Checks that the receivers send the same datagrams with and without a stalling disk at one receiver, until one second before
+/// completion. The argument of `run` is the disk's delay.
 fn assert_a_stall_changes_no_datagram(what: &str, run: impl Fn(Span) -> Net) {
     let (fast, slow) = (run(Span::ZERO), run(STALL));
     let complete = fast.receivers[0].ended_at.min(fast.receivers[1].ended_at);
@@ -172,7 +172,7 @@ fn assert_a_stall_changes_no_datagram(what: &str, run: impl Fn(Span) -> Net) {
     assert_eq!(same, fast.len().max(slow.len()), "{what}: {:?}", fast.get(same).map(|(at, ..)| at));
 }
 
-/// Builds two receivers behind a trunk of `mbps` Mbit/s. The disk of the second one has the delay `stall`.
+/// Builds two receivers behind a trunk of `mbps` Mbit/s. The disk of the second receiver has the delay `stall`.
 fn beside_a_disk_that_stalls(stall: Span, mbps: f64, losses: f64) -> Net {
     let mut net = Net::new(23).with_trunk(Link::millis(5).mbps(mbps).fifo(50_000));
     net.receivers(2, Link::millis(2).losing(losses), Link::millis(2));
@@ -235,7 +235,8 @@ fn stalled_disk_delays_no_datagram_of_layered_streams() {
     }
 }
 
-/// Blocks with spilled symbols are completed late, so the contents of messages differ, but their times and kinds do not.
+/// Blocks with spilled symbols complete late. So the contents of messages differ, but the times and kinds of messages are the
+/// same.
 #[test]
 fn stalled_disk_delays_no_datagram_with_spilled_symbols() {
     for scheme in ["rlc,base=250000", "gmcc", "smcc"] {
@@ -280,10 +281,10 @@ fn file_of(net: &Net, receiver: usize, end: &str) -> Vec<u8> {
     files.find(is_stream).map_or_else(Vec::new, |path| std::fs::read(path).expect("it can be read"))
 }
 
-/// Delay that exceeds every idle timeout.
+/// Delay of the disk. It exceeds every idle timeout.
 const LONG: Span = Span::from_secs(70);
 
-/// Builds a session with this scheme, and two receivers of a file; the second has a slow disk.
+/// Builds a session with this scheme, and two receivers of a file. The second receiver has a slow disk.
 fn net(scheme: &'static str) -> Net {
     let mut net = Net::new(17).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     net.receivers(2, Link::millis(2), Link::millis(2));
@@ -300,7 +301,7 @@ fn until_it_works(net: &mut Net) {
 }
 
 #[test]
-fn every_scheme_waits_for_a_receiver_with_slow_renames() {
+fn source_waits_for_a_receiver_with_slow_renames() {
     for scheme in CATALOGUE.iter().map(|entry| entry.name) {
         let mut net = net(scheme);
         net.run_to_end(secs(200));
@@ -356,7 +357,7 @@ fn receiver_stopped_during_renames_completes_after_a_restart() {
 }
 
 #[test]
-fn every_scheme_waits_for_a_receiver_with_slow_verification() {
+fn source_waits_for_a_receiver_with_slow_verification() {
     for scheme in CATALOGUE.iter().map(|entry| entry.name) {
         let mut net = Net::new(19).with_trunk(Link::millis(5).mbps(20.0).fifo(100_000));
         net.receivers(1, Link::millis(2), Link::millis(2));

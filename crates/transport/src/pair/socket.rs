@@ -1,11 +1,11 @@
-//! The buffer of a receiver's socket, with a process that reads at a limited rate or is stopped.
+//! The buffer of a receiver's socket, for a process that is stopped or reads at a limited rate.
 
 use crate::endpoint::Backlog;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Kernel memory charged for a datagram of up to 1500 bytes (Linux: half a page, and a record).
+/// Kernel memory charged for a datagram of up to 1500 bytes, in bytes. On Linux this is half a memory page, and a record.
 const COST: u64 = 2304;
 
 /// Default size of a socket's buffer, in the kernel's units.
@@ -76,7 +76,7 @@ impl Socket {
         now < self.stopped_until
     }
 
-    /// Returns the time of the process's next action; `at` is its own deadline.
+    /// Returns the time of the process's next action; `at` is the process's own deadline.
     pub(super) fn next_timeout(&self, at: Time) -> Time {
         let next = if self.waiting.is_empty() { Time::NEVER } else { self.free_at };
         at.min(next).max(self.stopped_until)

@@ -1,11 +1,11 @@
-//! Start-up: the time to fill a path, its load, and sharing between sessions.
+//! Slow start: time until a path is filled, load on the path, and sharing of a bottleneck between sessions.
 
 use super::*;
 
 const HALF_SECOND: Span = Span::from_millis(500);
 
 #[test]
-fn rate_reaches_half_of_a_fast_long_path_within_five_seconds() {
+fn half_of_a_fast_long_path_is_used_within_five_seconds() {
     let mut net = Net::new(1).with_trunk(Link::millis(45).mbps(1_000.0).fifo(6_000_000));
     net.receivers(2, Link::millis(5), Link::millis(50));
     let source = net.source(Offer::zeros(1_000_000_000).datagrams_of(8_972).expect(2));
@@ -49,7 +49,7 @@ fn slow_start_does_not_exceed_twice_the_capacity_of_the_path() {
 }
 
 #[test]
-fn two_sessions_share_a_bottleneck_within_a_factor_of_two() {
+fn rates_of_two_sessions_differ_by_at_most_a_factor_of_two() {
     for (seed, pause) in [(1, 0), (2, 0), (3, 10), (4, 10)] {
         let mut net = Net::new(seed).with_trunk(Link::millis(10).mbps(20.0).fifo(60_000));
         let offer = || Offer::zeros(200_000_000).expect(2);

@@ -1,4 +1,4 @@
-//! Live streams in layers: the output of each layer, in order, despite losses and leaves.
+//! Live streams in layers: the output of each layer is in order, even if packets are lost or receivers leave layers.
 
 use super::*;
 use crate::config::Pacing;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// RLC with two layers of 0.5 Mbit/s each.
 const RLC: &str = "rlc,base=500000,layers=2";
 
-/// Size of a record, bytes. Streams consist of numbered records, so that the position of a part is known.
+/// Size of a record, bytes. Streams consist of numbered records, so any part of a stream shows its position.
 const RECORD: usize = 20;
 
 /// A synthetic input: live records at a rate, or a file of records.
@@ -23,7 +23,7 @@ pub(super) struct LiveInput {
 }
 
 impl LiveInput {
-    /// Returns an input of this number of bytes, which become available at a rate from the start on.
+    /// Returns an input of `bytes` bytes, which become available from the start at `mbps` Mbit/s.
     pub(super) fn live(mbps: f64, bytes: usize) -> LiveInput {
         LiveInput { rate: Some(Rate::from_mbps(mbps)), bytes, taken: 0 }
     }
@@ -80,7 +80,7 @@ impl Net {
         file.map_or_else(Vec::new, |path| std::fs::read(path).expect("it can be read"))
     }
 
-    /// Returns a layer's report of a receiver that ended successfully.
+    /// Returns the report about one layer from a receiver that ended successfully.
     fn stream(&self, receiver: usize, layer: usize) -> &StreamReceived {
         &self.receivers[receiver].report().streams[layer]
     }
@@ -121,7 +121,7 @@ fn stream_of_each_layer_reaches_the_receivers_that_joined_it() {
     assert!(LiveInput::all(600_000).ends_with(&upper), "joined at the present: {:?}", net.stream(fast, 1));
     assert!(upper.len() > 350_000, "{:?}", net.stream(fast, 1));
     assert_eq!(net.flows(fast, 1), [Flow::Starts, Flow::Stops]);
-    // The slow receiver probes the enhancement layer at times, and then loses some packets of the base layer.
+    // The slow receiver sometimes probes the enhancement layer, and then loses some packets of the base layer.
     let base = net.got(slow, 0);
     assert_in_order(&base);
     assert!(base.len() > 550_000, "{:?}", net.stream(slow, 0));
@@ -201,7 +201,7 @@ fn rejoined_layer_continues_at_the_live_position() {
 }
 
 #[test]
-fn live_blocks_over_the_rate_of_a_layer_are_dropped_and_counted() {
+fn live_blocks_beyond_a_layers_rate_are_dropped_and_counted() {
     let mut net = Net::new(5);
     let receiver = net.receivers(1, access(5.0), Link::millis(5)).start;
     let inputs = [LiveInput::live(0.9, 1_100_000), LiveInput::live(0.2, 200_000)];
@@ -225,7 +225,7 @@ fn live_blocks_over_the_rate_of_a_layer_are_dropped_and_counted() {
 }
 
 #[test]
-fn file_streams_wait_for_their_layers() {
+fn layer_inputs_from_files_wait_and_lose_no_block() {
     let mut net = Net::new(6);
     let receiver = net.receivers(1, access(5.0), Link::millis(5)).start;
     let inputs = [LiveInput::file(300_000), LiveInput::file(500_000)];

@@ -1,4 +1,4 @@
-//! A source dies and starts another session: its receivers follow it, with the same content and with other content.
+//! A source dies and starts another session, with the same content or with other content. The receivers follow the source.
 
 use super::node::UNIX_SECS;
 use super::*;
@@ -22,7 +22,7 @@ fn key() -> GroupKey {
     GroupKey::from_bytes([7; 32])
 }
 
-/// Builds two receivers and a source with this scheme, and runs them for this duration.
+/// Builds two receivers, and a source with this scheme. Runs the network for this duration.
 fn started(scheme: &'static str, key: Option<&GroupKey>, after: Span) -> (Net, Range<usize>, usize) {
     let mut net = Net::new(11);
     let all = net.receivers_with(2, path(), back(), None, key.cloned());
@@ -38,7 +38,7 @@ fn warned(net: &Net, receiver: usize, words: &str) -> usize {
     net.receivers[receiver].events.iter().filter(says).count()
 }
 
-const TOLD: &str = "started a new session; the session that broke off";
+const TOLD: &str = "started a new session, so the session that was interrupted";
 
 #[test]
 fn receivers_follow_a_restarted_source_with_other_content() {
@@ -108,9 +108,9 @@ fn receivers_follow_a_restarted_source_with_an_older_clock() {
     }
 }
 
-/// Another source replaces a broken session: it needs the same address, or the key and the same name.
+/// Another source may replace a session that broke off, if it has the same address, or the key and the same name.
 #[test]
-fn replacement_source_needs_the_key_and_the_name() {
+fn replacement_source_needs_the_key_and_the_same_host_name() {
     for (key, is_followed) in [(None, false), (Some(key()), true)] {
         let (mut net, all, source) = started("ormcc", key.as_ref(), secs(2));
         net.kill_source(source);
@@ -165,7 +165,7 @@ fn two_sessions_of_one_host_both_continue_after_an_outage() {
     }
 }
 
-/// Builds two receivers on one host, as `recv --serve` does.
+/// Builds two receivers on one host, as `recv --serve` does, and a source that is killed after two seconds.
 fn served(scheme: &'static str) -> (Net, usize) {
     let mut net = Net::new(13);
     let all = net.receivers(2, path(), back());
@@ -185,7 +185,7 @@ fn ended(net: &Net, like: impl Fn(&Result<crate::event::ReceiveReport, Error>) -
 }
 
 #[test]
-fn second_receiver_of_a_host_ignores_content_of_the_first() {
+fn only_one_receiver_of_a_host_follows_a_restarted_source() {
     for entry in CATALOGUE {
         for gap in [200, 1_000, 4_000] {
             let (mut net, source) = served(entry.name);
@@ -218,7 +218,7 @@ fn receiver_ends_as_superseded_by_another_receiver_of_its_host() {
     }
 }
 
-/// The session is shorter than the delay after which a busy receiver reports to another source.
+/// The session is shorter than the delay before a busy receiver reports to another source.
 #[test]
 fn receiver_reports_a_completed_short_session_to_another_source() {
     for entry in CATALOGUE {

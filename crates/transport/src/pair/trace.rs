@@ -43,20 +43,20 @@ impl Bins {
     }
 }
 
-/// All datagrams sent and received.
+/// Record of the datagrams sent and received.
 #[derive(Default)]
 pub(super) struct Trace {
     /// Whether the record is off, for runs of months.
     pub(super) off: bool,
     pub(super) digest: Option<blake3::Hasher>,
-    /// Bytes sent by each source. The next field counts the datagrams that each has received.
+    /// Bytes sent by each source. The next field counts the datagrams received by each source.
     pub(super) sent: Vec<Bins>,
     pub(super) received: Vec<Bins>,
-    /// Whether datagrams are stored: those to receivers in `down`, those to sources in `up`.
+    /// Whether datagrams are stored: `down` holds the datagrams to receivers, `up` the datagrams to sources.
     pub(super) record: bool,
     pub(super) down: Vec<(Time, usize, Vec<u8>)>,
     pub(super) up: Vec<(Time, usize, Vec<u8>)>,
-    /// Counts of datagrams to sources by kind, if enabled.
+    /// Number of datagrams to sources, for each kind; `None` if they are not counted.
     pub(super) kinds: Option<BTreeMap<String, Bins>>,
 }
 

@@ -54,12 +54,12 @@ impl Visit for Traced {
 }
 
 thread_local! {
-    /// Events of this thread's test, while it collects them.
+    /// Events of this thread's test while the test collects them; otherwise `None`.
     static COLLECTED: RefCell<Option<Vec<Traced>>> = const { RefCell::new(None) };
 }
 
-/// A subscriber for all threads. A subscriber per test would lose events: `tracing` may cache that an event has no subscriber, if
-/// another test reaches its code just before the subscriber is set.
+/// A subscriber for all threads. A separate subscriber for each test would lose events. Another test may reach the code of an
+/// event before the subscriber is set, and `tracing` then caches that the event has no subscriber.
 struct Collector;
 
 impl Subscriber for Collector {
@@ -213,7 +213,7 @@ fn traced_cut_states_the_rates_before_and_after_it() {
 }
 
 #[test]
-fn members_that_leave_or_become_silent_are_traced_with_a_reason() {
+fn silent_member_is_traced_as_given_up() {
     let mut net = Net::new(63);
     let events = Events::of(|| {
         net.receivers(2, Link::millis(5).mbps(8.0).fifo(40_000), Link::millis(5));

@@ -1,6 +1,6 @@
 //! Trees of relays in virtual time: a source, relays and receivers, each behind its own link.
 //!
-//! The head of a segment (the source, or a branch of a relay) sends to all hosts attached to it. Replies use the same links in
+//! The head of a segment (the source, or a branch of a relay) sends to all hosts attached to it. Answers use the same links in
 //! the other direction.
 
 use super::net::{Head, Net, OVERHEAD, Who};
@@ -36,7 +36,7 @@ pub(super) struct RelayNode {
     key: Option<GroupKey>,
     memory: usize,
     in_file: bool,
-    /// Router of an active router, whose branches are exits.
+    /// Kind of the active router, whose branches are exits; `None` for other relays.
     router: Option<RouterKind>,
     /// Options of the router.
     pub(super) options: Option<faircast_core::schemes::rmanp::router::Config>,
@@ -183,7 +183,7 @@ impl RelayNode {
 }
 
 impl Net {
-    /// Lets the relay store blocks in a file if they do not fit memory.
+    /// Lets the relay store blocks in a file if they do not fit in memory.
     fn cached_in_file(&mut self, relay: usize) {
         self.relays[relay].in_file = true;
     }
@@ -229,7 +229,7 @@ impl Net {
         }
     }
 
-    /// Adds a receiver without a link, not started.
+    /// Adds a receiver that has no link and is not started.
     pub(super) fn place_receiver(&mut self) -> usize {
         let at = self.receivers.len();
         let dir = self.dir.path().join(format!("out{at}"));
@@ -238,7 +238,7 @@ impl Net {
         at
     }
 
-    /// Attaches a host to a head by another link, which damages only multicast.
+    /// Attaches a host to a head by an additional link. The link loses only multicast packets.
     pub(super) fn attach(&mut self, who: Who, to: Head, link: Link) {
         let mut site = Site::new(vec![to], link, link.sound());
         site.members.push(who);
@@ -252,7 +252,7 @@ impl Net {
         node.branches.clear();
     }
 
-    /// Checks that all receivers have everything, and that the source has confirmed them.
+    /// Checks that all receivers have all content, and that the source has confirmed them.
     pub(super) fn assert_everybody_has_all(&self) {
         let report = self.sources[0].report();
         assert_eq!(report.verified, self.receivers.len() as u64, "{report:?}");
@@ -472,7 +472,7 @@ fn second_relay_replaces_a_dead_relay_without_delay() {
         let second = tree.relay(Head::Source(0), 1, MEMORY, link());
         tree.behind(branch(first, 0), 2, link());
         tree.behind(branch(second, 0), 2, link());
-        // Receivers of the first relay also reach the second one, and attach to it when the first one is silent.
+        // Receivers of the first relay can also reach the second relay, and attach to it when the first relay is silent.
         tree.attach(Who::Receiver(0), branch(second, 0), link());
         tree.attach(Who::Receiver(1), branch(second, 0), link());
         tree.start();

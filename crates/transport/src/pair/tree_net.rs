@@ -1,5 +1,5 @@
-//! A session with agents in virtual time: every host receives the source's multicast by its own link, and agents and children
-//! exchange unicast.
+//! A session with agents in virtual time. Every host receives the source's multicast by its own link, and agents and children
+//! exchange unicast packets.
 
 use super::net::{Head, Net, Who};
 use super::node::{IDLE_TIMEOUT, UNIX_SECS, groups};
@@ -135,13 +135,14 @@ impl AgentNode {
         self.agent().with(|agent| agent.status())
     }
 
-    /// Returns the numbers of downstream receivers: all, and completed ones.
+    /// Returns the number of downstream receivers, and the number of completed receivers among them.
     pub(super) fn below(&self) -> (u64, u64) {
         let below = self.agent().with(|agent| agent.tally());
         (below.receivers, below.done)
     }
 
-    /// Returns these numbers for each child, as `relay --status` reports them.
+    /// Returns the number of downstream receivers of each child, and the number of completed ones, as `relay --status` reports
+    /// them.
     pub(super) fn shown(&self) -> Vec<(u64, u64)> {
         let session = self.shared.status().expect("there is a session");
         session.branches.iter().map(|child| (child.receivers, child.done)).collect()
@@ -149,7 +150,7 @@ impl AgentNode {
 }
 
 impl Net {
-    /// Adds an agent that receives the source by this link and accepts `most` children, optionally with other agents as parents.
+    /// Adds an agent that receives the source by this link and accepts `most` children. `parents` may list other agents.
     pub(super) fn agent(&mut self, parents: &[SocketAddr], most: usize, down: Link) -> usize {
         let at = self.agents.len();
         self.agents.push(AgentNode {
@@ -181,13 +182,13 @@ impl Net {
         first..first + count
     }
 
-    /// Adds a host that receives the source by this link, and reaches other hosts by unicast.
+    /// Adds a host that receives the source by this link, and exchanges unicast packets with other hosts.
     fn attach_near(&mut self, who: Who, down: Link) {
         self.attach(who, Head::Source(0), down);
         self.near(who, Link::millis(1));
     }
 
-    /// Sends all unicast of this host through such a link, in both directions.
+    /// Sends all unicast packets from and to this host through this link.
     pub(super) fn near(&mut self, who: Who, link: Link) {
         let site = self.network.sites.iter_mut().find(|site| site.members.contains(&who));
         site.expect("it is attached").near = Some(Pipe::new(link));
@@ -200,7 +201,7 @@ impl Net {
         node.children.clear();
     }
 
-    /// Checks that these receivers have everything.
+    /// Checks that these receivers have all content.
     pub(super) fn assert_have_all(&self, receivers: Range<usize>) {
         for receiver in receivers {
             let node = &self.receivers[receiver];

@@ -1,4 +1,4 @@
-//! Receive windows: slow, stopped and malicious receivers, for every scheme at one rate.
+//! Receive windows of slow, stopped and malicious receivers, for every scheme at one rate.
 
 use super::*;
 use crate::config::SlowReceiverPolicy;
@@ -53,13 +53,13 @@ fn rate_follows_a_slow_receiver_up_and_down_without_loss() {
         settle(&mut net, source);
         net.run_for(secs(2));
         for mbps in [16.0, 48.0, 16.0_f64] {
-            // The first limit needs more time: before it, the buffer had much more room.
+            // The rate falls to the first limit more slowly, because the buffer was nearly empty before.
             let first = net.receivers[1].socket.rate.bps() > 1e12;
             net.limit_receiver(1, Rate::from_mbps(mbps));
             net.run_for(if first { secs(3) } else { millis(500) });
             let rate = rate_over(&mut net, source, secs(2)) / 1e6;
             println!("{scheme}: {mbps} Mbit/s taken, {rate:.1} sent");
-            // TFMCC's receivers report twice their recent receive rate, which was zero for a while.
+            // TFMCC's receivers report twice their recent receive rate, and this rate was zero for some time.
             let least = if scheme == "tfmcc" { 0.5 } else { 0.8 * mbps };
             assert!((least..1.2 * mbps).contains(&rate), "{scheme} sends {rate} Mbit/s for {mbps}");
         }
@@ -90,7 +90,7 @@ fn short_pause_of_a_process_loses_no_datagram() {
 }
 
 #[test]
-fn long_pause_of_a_process_delays_others_for_a_second() {
+fn long_pause_of_a_process_delays_others_only_briefly() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 3, Offer::bytes(16_000_000).at_most_mbps(40.0));
         net.receivers[2].socket.capacity = 425_984;
@@ -106,7 +106,7 @@ fn long_pause_of_a_process_delays_others_for_a_second() {
 }
 
 #[test]
-fn dead_receiver_delays_others_for_a_second() {
+fn dead_receiver_does_not_stop_other_receivers() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 3, Offer::bytes(16_000_000).at_most_mbps(40.0));
         settle(&mut net, source);
@@ -154,10 +154,10 @@ fn forged_windows_do_not_stop_a_session() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 2, Offer::bytes(12_000_000).at_most_mbps(40.0));
         settle(&mut net, source);
-        // The echo is of a packet that was never sent.
+        // The echo names a packet that was never sent.
         forge(&mut net, source, Seq((1 << 62) - 2), Seq(0));
         assert!(rate_over(&mut net, source, millis(200)) > 0.0, "{scheme}");
-        // Forge an echo of the newest packet and a closed window: windows of the true receiver are soon newer.
+        // Repeatedly forge a closed window with an echo of the newest packet. The true receiver soon sends a newer window.
         let end = net.now + secs(8);
         while net.now < end
             && let Some(session) = &net.sources[source].session
@@ -176,7 +176,7 @@ fn receiver_with_a_closed_window_does_not_block_others() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 3, Offer::bytes(12_000_000).at_most_mbps(40.0));
         settle(&mut net, source);
-        // The receiver reads about a packet per minute, and continues to report it.
+        // The receiver reads about one packet per minute, and continues to send windows.
         net.limit_receiver(2, Rate::from_bps(200.0));
         let began = net.now;
         net.run_until(secs(60), |net| net.receivers[..2].iter().all(|node| node.session.is_none()));
@@ -187,7 +187,7 @@ fn receiver_with_a_closed_window_does_not_block_others() {
 }
 
 #[test]
-fn slow_receiver_policy_applies_to_small_windows() {
+fn slow_receiver_policy_applies_to_receivers_with_small_windows() {
     for scheme in schemes() {
         for (slow, done) in [
             (SlowReceiverPolicy::Floor(Rate::from_mbps(20.0)), SlowAction::Deferred),

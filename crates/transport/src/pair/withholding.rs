@@ -1,4 +1,4 @@
-//! Parents that answer but do not serve: relays, agents and active routers that withhold symbols, or send wrong ones.
+//! Parents that answer but do not serve: relays, agents and active routers that send no symbols, or wrong symbols.
 
 use super::forged_reports::Lie;
 use super::node::IDLE_TIMEOUT;
@@ -14,9 +14,9 @@ const MEMORY: usize = 64 << 20;
 /// Attacks of a malicious relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Obstruction {
-    /// Sends no symbols, and states so.
+    /// Sends no symbols, and admits it.
     Withholds,
-    /// Sends no symbols, but states that it does.
+    /// Sends no symbols, but claims to send them.
     Pretends,
     /// Sends wrong symbols only.
     Spoils,
@@ -68,14 +68,14 @@ fn offer(scheme: &'static str) -> Offer {
     Offer::bytes(BYTES).by(scheme).expect(2).at_most_mbps(8.0)
 }
 
-/// Adds two receivers downstream of a relay, and runs until each has an eighth of the content.
+/// Adds two receivers downstream of a relay. Runs until each receiver has an eighth of the content.
 fn begin(tree: &mut Net, relay: usize) {
     tree.behind(branch(relay, 0), 2, link());
     tree.start();
     tree.run_until(secs(60), |tree| tree.receivers.iter().all(|node| node.verified_bytes() > BYTES / 8));
 }
 
-/// Runs until all receivers have everything; returns the duration in seconds.
+/// Runs until all receivers have all content; returns the duration in seconds.
 fn end(tree: &mut Net, name: &str) -> f64 {
     let from = tree.now;
     tree.run_until(secs(300), |tree| tree.receivers.iter().all(|node| node.ended.is_some()));
@@ -86,8 +86,8 @@ fn end(tree: &mut Net, name: &str) -> f64 {
     tree.now.since(from).as_secs_f64()
 }
 
-/// Checks that receivers leave a malicious relay for another parent, for each attack. They leave after the idle timeout at the
-/// latest, and get the content from the new parent.
+/// Checks for each attack that receivers leave a malicious relay after the idle timeout at the latest, and get the content from
+/// another parent.
 fn assert_left(name: &str, make: impl Fn() -> (Net, usize, Head)) {
     let (mut tree, relay, _) = make();
     begin(&mut tree, relay);
@@ -104,7 +104,7 @@ fn assert_left(name: &str, make: impl Fn() -> (Net, usize, Head)) {
 }
 
 #[test]
-fn receiver_leaves_an_unhelpful_relay_for_another() {
+fn receiver_leaves_an_unhelpful_relay_for_another_relay() {
     for scheme in schemes() {
         assert_left(scheme, || {
             let mut tree = Net::of(91, offer(scheme));
@@ -127,7 +127,7 @@ fn receiver_leaves_an_unhelpful_relay_for_the_source() {
 }
 
 #[test]
-fn receiver_leaves_an_unhelpful_router_for_another() {
+fn receiver_leaves_an_unhelpful_router_for_another_router() {
     for kind in RouterKind::ALL {
         assert_left(&kind.to_string(), || {
             let mut tree = Net::of(93, offer(kind.scheme()));
@@ -138,7 +138,7 @@ fn receiver_leaves_an_unhelpful_router_for_another() {
     }
 }
 
-/// The agent slows the session down to its floor until the receiver leaves it.
+/// The agent slows the session down to its rate floor until the receiver leaves it.
 #[test]
 fn receiver_leaves_an_unhelpful_agent_for_the_source() {
     const FLOOR: f64 = 0.5;
@@ -156,8 +156,8 @@ fn receiver_leaves_an_unhelpful_agent_for_the_source() {
     assert!(took < at_the_floor + IDLE_TIMEOUT.as_secs_f64(), "{took} s, {at_the_floor} s");
 }
 
-/// The source is alive and states that it has sent everything, but sends no data. No relay and no other address continues the
-/// session.
+/// The source is alive and states that it has sent all content, but sends no data. No relay, and no other address of the source,
+/// continues the session.
 #[test]
 fn receiver_without_another_parent_fails_if_nothing_is_served() {
     for scheme in schemes() {
@@ -210,13 +210,13 @@ fn receiver_waits_for_an_honest_relay_without_data() {
     }
 }
 
-/// A relay cannot verify symbols of a sealed session, but a receiver detects wrong ones, because they do not open.
+/// A relay cannot verify symbols of a sealed session. A receiver detects wrong symbols, because they cannot be decrypted.
 #[test]
 fn wrong_cached_symbols_of_a_sealed_session_are_replaced() {
     for scheme in schemes() {
         let mut tree = Net::of(98, offer(scheme).sealed(GroupKey::from_bytes([8; 32])));
         let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
-        // With higher losses RMANP falls to its rate floor.
+        // At higher losses, RMANP falls to its rate floor.
         let loss = if scheme == "rmanp" { 0.002 } else { 0.05 };
         tree.behind(branch(relay, 0), 2, link().losing(loss));
         tree.start();
@@ -227,7 +227,8 @@ fn wrong_cached_symbols_of_a_sealed_session_are_replaced() {
     }
 }
 
-/// A relay caches wrong symbols, because its parent is malicious for a while. Its children report that the symbols are wrong.
+/// A relay caches wrong symbols, because its parent is malicious for a while. The relay's children report that the symbols are
+/// wrong.
 #[test]
 fn wrong_symbols_in_the_cache_of_a_relay_are_replaced() {
     for scheme in schemes() {

@@ -1,4 +1,4 @@
-//! Output directories with data of other content than the source's.
+//! Output directories that contain other data than the source's content.
 
 use super::*;
 use crate::object::{BlockRead, Store, seal_block, verify_block};
@@ -7,7 +7,7 @@ use faircast_core::schemes::CATALOGUE;
 const BYTES: u64 = 2_500_000;
 
 /// Creates the remains of an earlier transfer in the receiver's directory: the blocks that `stored` selects. The blocks in
-/// `wrong` have other content, under a matching hash.
+/// `wrong` have other content, and the stored hashes match this other content.
 pub(super) fn leave(net: &Net, source: usize, receiver: usize, stored: impl Fn(u32) -> bool, wrong: &[u32]) {
     let mut object = net.sources[source].object();
     let (geometry, transfer) = (object.geometry(), object.transfer());
@@ -29,7 +29,7 @@ fn path() -> (Link, Link) {
     (Link::millis(5).mbps(20.0).fifo(100_000), Link::millis(5))
 }
 
-/// Runs two receivers, the first of which has wrong blocks. Both receive everything in this session.
+/// Runs two receivers; the first one has wrong blocks. Both receivers get all content in this session.
 fn assert_heals(scheme: &'static str, stored: impl Fn(u32) -> bool, wrong: &[u32]) -> u64 {
     let mut net = Net::new(5);
     let all = net.receivers(2, path().0, path().1);
@@ -46,7 +46,7 @@ fn assert_heals(scheme: &'static str, stored: impl Fn(u32) -> bool, wrong: &[u32
 }
 
 #[test]
-fn wrong_block_of_a_partial_transfer_is_fetched_again() {
+fn partial_transfer_with_a_wrong_block_is_fetched_again() {
     for entry in CATALOGUE {
         let again = assert_heals(entry.name, |block| block % 2 == 0, &[4]);
         println!("{}: {again} bytes again of half", entry.name);
@@ -64,7 +64,7 @@ fn complete_transfer_with_a_wrong_block_is_fetched_again() {
 }
 
 #[test]
-fn on_request_source_serves_receivers_that_have_wrong_blocks() {
+fn source_serves_complete_receivers_that_have_wrong_blocks() {
     let mut net = Net::new(6);
     let all = net.receivers(3, path().0, path().1);
     let source = net.source(Offer::bytes(BYTES).expect(3));

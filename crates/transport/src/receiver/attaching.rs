@@ -7,8 +7,8 @@
 //!   invited:  wait -- an invitation --> one question to who invites -- a token --> ask that one -- silent --> wait again
 //! ```
 //!
-//! An invitation proves nothing. So the receiver replies with one packet, and rarely: an attacker cannot use it to direct more
-//! traffic to a third host.
+//! An invitation does not prove the address of its sender. So the receiver replies with a single packet, and at a limited rate.
+//! An attacker that forges the address thus directs hardly any traffic to a third host.
 
 use super::{Phase, ReceiverSession};
 use crate::error::JoinObstacle;
@@ -18,10 +18,10 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Attach, Invite, Kind, Message, Name, Token, peek};
 use std::net::SocketAddr;
 
-/// First pause between two queries; each later pause is twice as long as its predecessor.
+/// First pause between two queries. Each later pause is twice as long as the pause before it.
 const FIRST_PAUSE: Span = Span::from_millis(100);
 
-/// Longest pause between two queries. A parent forgets a silent child only after a much longer time.
+/// Longest pause between two queries. A parent removes a silent child only after a much longer time.
 const MAX_PAUSE: Span = Span::from_secs(2);
 
 /// Number of unanswered queries after which the next parent is tried.
@@ -30,10 +30,10 @@ const TRIES: u32 = 4;
 /// Hop limits of the expanding ring search for relays, in order.
 const RINGS: [u8; 5] = [1, 2, 4, 8, 16];
 
-/// Unit of the time per ring: ring `n`, counted from 1, takes `1 + n / 2` times this duration.
+/// Time unit of the ring search: ring `n`, counted from 1, takes `1 + n / 2` times this duration.
 const RING_PAUSE: Span = Span::from_millis(250);
 
-/// Minimum interval of replies to invitations, all inviters together.
+/// Minimum interval between two replies to invitations, regardless of the inviters.
 const INVITED_EVERY: Span = Span::from_millis(100);
 
 /// Time within which an inviter must reply with a token.
@@ -48,8 +48,8 @@ const NONE: SessionId = SessionId(0);
 /// Hosts that may become the parent.
 #[derive(Debug)]
 pub(super) struct Attaching {
-    /// Candidate hosts, and groups in which relays are searched for. While the receiver waits for an invitation: empty, or the
-    /// inviter that has replied.
+    /// Candidate hosts, and groups in which relays are searched for. While the receiver waits for an invitation, the list is
+    /// empty or contains the inviter that has replied.
     parents: Vec<SocketAddr>,
     at: usize,
     /// The relay that replied in a group.
@@ -62,7 +62,7 @@ pub(super) struct Attaching {
     invitation: u64,
     next_at: Time,
     tries: u32,
-    /// Number of queries since the parent was last received.
+    /// Number of queries since the latest packet of the parent.
     unanswered: u32,
     /// The group in which no relay replied.
     unfound: Option<SocketAddr>,
@@ -90,7 +90,7 @@ struct Ask {
 }
 
 impl Attaching {
-    /// Returns a search among these hosts in order, or a wait for any inviter.
+    /// Creates a search among these hosts in order, or the state of a receiver that waits for any inviter.
     pub(super) fn new(parents: Vec<SocketAddr>, waits_for_invitations: bool, now: Time) -> Option<Attaching> {
         (waits_for_invitations || !parents.is_empty()).then_some(Attaching {
             parents,
@@ -117,12 +117,12 @@ impl Attaching {
         if place.ip().is_multicast() { self.found } else { Some(place) }
     }
 
-    /// Returns the expected location of a session: the queried host, or the group that is searched.
+    /// Returns the address at which a session is expected: the queried host, or the group in which a relay is searched for.
     pub(super) fn place(&self) -> Option<SocketAddr> {
         self.parent().or_else(|| self.parents.get(self.at).copied())
     }
 
-    /// Whether packets from this address are accepted: a receiver that waits for an invitation accepts packets of its parent
+    /// Whether packets from this address are accepted. A receiver that waits for an invitation accepts packets of its parent
     /// only.
     fn receives(&self, from: SocketAddr) -> bool {
         !self.waits_for_invitations || self.parent() == Some(from)
@@ -140,7 +140,7 @@ impl Attaching {
         let is_group = self.parents.get(self.at).is_some_and(|place| place.ip().is_multicast());
         match self.parents.len() {
             _ if self.waits_for_invitations => self.parents.clear(),
-            // The group is searched again: its next nearest relay precedes the hosts that are listed after the group.
+            // The group is searched again, because its next nearest relay is preferred to the hosts listed after the group.
             _ if is_group => {}
             0 | 1 => return,
             more => self.at = (self.at + 1) % more,
@@ -180,7 +180,7 @@ impl Attaching {
         None
     }
 
-    /// Handles a token from this host. Returns whether the host was queried.
+    /// Handles a token from the host `from`. Returns whether this receiver had queried that host.
     fn on_token(&mut self, token: [u8; 16], is_agent: bool, from: SocketAddr, now: Time) -> bool {
         if let Some(at) = self.inviters.iter().position(|one| one.address == from && now < one.until) {
             let inviter = self.inviters.swap_remove(at);
@@ -209,7 +209,7 @@ impl Attaching {
         self.parent().filter(|_| self.is_agent && self.token != [0; 16])
     }
 
-    /// Whether any parent was an agent, so that the source's group is received.
+    /// Whether any parent was an agent. If so, the receiver also listens to the source's group.
     pub(super) const fn has_met_agent(&self) -> bool {
         self.was_agent
     }
@@ -227,7 +227,7 @@ impl Attaching {
         (self.tries, self.unanswered, self.is_agent, self.next_at) = (0, 0, false, now);
     }
 
-    /// Gives up a parent that serves nothing, if another parent is possible. Returns the former parent.
+    /// Gives up a parent that serves no data, if another parent is possible. Returns the former parent.
     pub(super) fn forsake(&mut self, now: Time) -> Option<SocketAddr> {
         let parent = self.parent()?;
         let is_group = self.parents.get(self.at).is_some_and(|place| place.ip().is_multicast());
@@ -239,7 +239,7 @@ impl Attaching {
         Some(parent)
     }
 
-    /// Handles an invitation. Returns whether to query the inviter: its reply proves its address.
+    /// Handles an invitation. Returns whether to query the inviter, whose reply proves its address.
     fn on_invite(&mut self, number: u64, from: SocketAddr, now: Time) -> bool {
         let has_parent = self.parent().is_some() && self.unanswered < TRIES / 2;
         let too_soon = self.invited_at > Time::ZERO && now < self.invited_at + INVITED_EVERY;
@@ -268,7 +268,7 @@ impl Attaching {
 }
 
 impl ReceiverSession {
-    /// Whether to search for a parent: there is no parent yet, or the present one is silent or serves nothing.
+    /// Whether to search for a parent: there is no parent yet, or the present parent is silent or serves no data.
     fn attaches(&self, now: Time) -> bool {
         match self.phase {
             Phase::Searching => true,
@@ -277,15 +277,15 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns the reason that no session was found, if known.
+    /// Returns the reason why no session was found, if known.
     pub(super) fn why_nothing(&self) -> Option<JoinObstacle> {
         let waits = self.attaching.as_ref().is_some_and(|attaching| attaching.place().is_none());
         let sought = self.attaching.as_ref().and_then(Attaching::sought);
         self.seen.or(waits.then_some(JoinObstacle::Uninvited)).or(sought.map(JoinObstacle::NoParent))
     }
 
-    /// Whether the sender of this packet has not proven its address and the packet is more than an invitation or a token. Replies
-    /// to announcements of such a sender could go to any host.
+    /// Whether to ignore a packet because its sender has not proven its address. Without this check, a forged announcement could
+    /// direct this receiver's replies to any host. Invitations and tokens are never ignored.
     pub(super) fn is_uninvited(&self, bytes: &[u8], from: SocketAddr) -> bool {
         let may_send = |kind| matches!(kind, Kind::Invite | Kind::Token);
         self.attaching.as_ref().is_some_and(|attaching| !attaching.receives(from))
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_parent_is_replaced_by_the_next() {
+    fn silent_parent_is_replaced_by_the_next_configured_host() {
         let parents: Vec<SocketAddr> = (1..=2).map(host).collect();
         let mut attaching = Attaching::new(parents.clone(), false, Time::ZERO).expect("there are some");
         let mut now = Time::ZERO;
@@ -435,7 +435,7 @@ mod tests {
         let rings: Vec<u8> = asked.iter().filter_map(|ask| ask.hops).collect();
         assert_eq!(rings, RINGS);
         assert_eq!(asked.last().map(|ask| ask.to), Some(host(2)));
-        // Both relays have stopped: the configured host after the group is next.
+        // Both relays have stopped, so the configured host after the group is queried.
         let asked = run(&mut attaching, seconds(60), seconds(90), &|ask| (ask.to == host(9)).then_some(9));
         assert_eq!(asked.last().map(|ask| ask.to), Some(host(9)), "{asked:?}");
     }
@@ -460,8 +460,8 @@ mod tests {
         assert!(!attaching.on_invite(5, host(1), now + Span::from_millis(50)), "too soon");
         assert_eq!(attaching.deadline(), Time::NEVER, "nothing more is sent by itself");
         assert!(attaching.due(now + Span::from_secs(9)).is_none());
-        // Invitations with forged addresses flood the host. It replies to ten a second, and the genuine invitation still
-        // succeeds.
+        // Invitations with forged addresses flood the host. The host replies to ten of them a second, and the genuine invitation
+        // still succeeds.
         let mut answered = 0;
         for other in 0..1_000_u32 {
             now += Span::from_millis(1);
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn late_token_is_ignored() {
+    fn token_from_an_inviter_is_ignored_after_the_time_limit() {
         let mut attaching = Attaching::new(Vec::new(), true, Time::ZERO).expect("it waits");
         let now = Time::ZERO + Span::from_secs(1);
         assert!(attaching.on_invite(5, host(1), now));

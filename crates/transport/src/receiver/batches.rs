@@ -46,12 +46,12 @@ impl<F: Send + 'static, O: Send + 'static, P: Send + 'static> Batches<F, O, P> {
         self.files
     }
 
-    /// Appends operations to the pending ones.
+    /// Appends operations to the pending operations.
     pub(super) fn extend(&mut self, operations: impl IntoIterator<Item = O>) {
         self.waiting.extend(operations);
     }
 
-    /// Drops the pending operations, except those of the running job.
+    /// Drops the pending operations. The operations of the running job continue.
     pub(super) fn drop_waiting(&mut self) {
         self.waiting.clear();
     }
@@ -61,7 +61,7 @@ impl<F: Send + 'static, O: Send + 'static, P: Send + 'static> Batches<F, O, P> {
         self.job.is_none() && self.waiting.is_empty()
     }
 
-    /// Returns the result of a performed operation. Without a result, starts a job for the pending operations.
+    /// Returns the result of a performed operation. If no result is available, starts a job for the pending operations.
     ///
     /// # Errors
     /// If an operation failed. The remaining operations of its job are not performed.

@@ -25,19 +25,19 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use to::{ContentSink, Unwritten};
 
-/// Divisor of the memory that gives the part for blocks before the manifest.
+/// The memory of the sink divided by this number is available for blocks that arrive before the manifest.
 const WAITING: usize = 4;
 
-/// Divisor of the memory that gives the part for blocks of a stream that arrive before their predecessors.
+/// The memory of the sink divided by this number is available for blocks of a stream that arrive before their predecessors.
 const EARLY: usize = 2;
 
-/// Divisor of the memory that gives the maximum lag of the worker.
+/// The memory of the sink divided by this number is available for blocks that the worker has not written yet.
 const BEHIND: u64 = 8;
 
-/// Minimum memory in bytes for blocks that wait for their predecessors. It holds a few blocks.
+/// Minimum memory for blocks that wait for their predecessors, bytes. It is enough for a few blocks.
 const MIN_EARLY: usize = 4 << 20;
 
-/// Maximum distance, in blocks, of a stream's block from the last written block. Memory grows with it.
+/// Maximum distance of a stream's block from the last written block, in blocks. The required memory grows with this distance.
 const FARTHEST: u32 = 1 << 20;
 
 /// Maximum number of times that stored data is fetched again because it contradicts the source.
@@ -48,7 +48,7 @@ const MAX_REFETCHES: u8 = 2;
 pub(super) enum StoreResult {
     /// The block is stored, is being stored, or waits for the manifest.
     Kept,
-    /// There is no room for the block now. It is returned.
+    /// There is no room for the block now; the block is returned.
     Refused(Vec<u8>),
     /// Stored blocks were discarded: search for the missing blocks again.
     Anew,
@@ -70,13 +70,13 @@ pub(super) enum Polled {
 pub(super) struct BlockSink {
     to: ContentSink,
     geometry: Geometry,
-    /// A temporary file that a job makes for symbols.
+    /// The channel from which the temporary file for symbols is received after a job has made the file.
     room: Option<Receiver<Result<SpillFile, ObjectError>>>,
     /// Blocks that arrived before the manifest was known.
     waiting: BTreeMap<u32, (Vec<u8>, Hash)>,
     waiting_bytes: usize,
     max_waiting: usize,
-    /// Maximum lag of the worker, in bytes.
+    /// Maximum number of bytes that the worker has not written yet.
     behind_most: u64,
     spent: Vec<Vec<u8>>,
     resumed_bytes: u64,
@@ -93,7 +93,7 @@ pub(super) struct BlockSink {
     worker: Worker,
 }
 
-/// Stops a renaming of files whose result is not needed.
+/// Cancels a job that verifies, discards or renames files, because a dropped sink does not use the result of the job.
 impl Drop for BlockSink {
     fn drop(&mut self) {
         if let ContentSink::Publishing { work, .. } | ContentSink::Preparing { work, .. } = &self.to {
@@ -124,7 +124,7 @@ pub(crate) struct Done {
 
 impl BlockSink {
     /// Opens a sink for `transfer`, from block `first` on, with about `memory` bytes for early blocks. A live stream is written
-    /// to one file even in a directory, because late joiners do not receive its name.
+    /// to a single file even if the destination is a directory, because late joiners do not receive the manifest.
     pub(super) fn open(
         destination: &Destination,
         transfer: TransferId,
@@ -195,7 +195,7 @@ impl BlockSink {
         Ok(sink)
     }
 
-    /// Limits a live stream to this quota; other content states its size in advance.
+    /// Limits a live stream to this quota. Other content states its size in advance, and needs no such limit.
     pub(super) fn limited_to(mut self, quota: &Quota) -> BlockSink {
         if let ContentSink::Stream { sink, hashes: None, .. } = &mut self.to {
             sink.limit(quota);
@@ -256,8 +256,8 @@ impl BlockSink {
         (0..end).filter(move |block| ledger.is_some_and(|ledger| ledger.has(*block)))
     }
 
-    /// Compares a stored block with the source's hash. A block that differs counts as missing. Returns whether the block is the
-    /// source's. Call [`BlockSink::settle`] afterwards.
+    /// Compares a stored block with the source's hash; returns whether they agree. Otherwise the block counts as missing. Call
+    /// [`BlockSink::settle`] afterwards.
     pub(super) fn compare(&mut self, block: u32, is_right: impl Fn(Hash) -> bool) -> bool {
         let ContentSink::Files(storage) = &mut self.to else { return true };
         let ledger = storage.ledger();
@@ -272,11 +272,11 @@ impl BlockSink {
     }
 
     /// Handles stored blocks that contradict the source. As soon as no job uses the files, discards the blocks that may be wrong,
-    /// so that they are received again. If this has happened too often, deletes the transfer, so that the next receiver starts
-    /// over.
+    /// so that they are received again. If blocks were already discarded [`MAX_REFETCHES`] times, deletes the stored transfer
+    /// instead, so that the next receiver starts from the beginning.
     ///
     /// # Errors
-    /// The contradiction, if blocks were discarded before and this did not help. Also if the output is not files, because other
+    /// The contradiction, if blocks were discarded too often without success. Also if the output is not files, because other
     /// output cannot be corrected.
     fn give_up(&mut self, contradiction: ObjectError) -> Result<Polled, Error> {
         let ContentSink::Files(storage) = &mut self.to else { return Err(contradiction.into()) };
@@ -360,7 +360,7 @@ impl BlockSink {
         Ok(StoreResult::Kept)
     }
 
-    /// Passes a block to the storage, or holds the block until the manifest is known.
+    /// Passes a block to the storage, or holds it until the manifest is known.
     fn give(&mut self, block: u32, data: Vec<u8>, hash: Hash) -> Result<(), ObjectError> {
         let ContentSink::Files(storage) = &mut self.to else { return Ok(()) };
         if let Given::NeedsManifest(data) = storage.put(block, data, hash)? {
@@ -374,7 +374,7 @@ impl BlockSink {
         self.waiting.insert(block, (data, hash));
     }
 
-    /// Passes the waiting blocks to the storage. Blocks of files continue to wait until the manifest is known.
+    /// Passes the held blocks to the storage. Blocks of files remain held until the manifest is known.
     fn give_waiting(&mut self) -> Result<(), ObjectError> {
         self.waiting_bytes = 0;
         let mut waiting = std::mem::take(&mut self.waiting).into_iter();
@@ -384,7 +384,7 @@ impl BlockSink {
     /// Processes the results of the worker and begins pending work.
     ///
     /// # Errors
-    /// The failure of an operation, or the one in `before`.
+    /// The error of an operation, or the error in `before`.
     fn settled(&mut self, before: Result<(), ObjectError>) -> Result<Polled, Error> {
         match before.and_then(|()| self.take_results()) {
             Err(error) if error.is_contradiction() => self.give_up(error),
@@ -396,7 +396,7 @@ impl BlockSink {
         }
     }
 
-    /// Does the same as [`BlockSink::poll`], except for jobs that use the whole store.
+    /// Does the same as [`BlockSink::poll`], but does not process the results of jobs that use the whole store.
     ///
     /// # Errors
     /// If an operation failed.
@@ -449,7 +449,7 @@ impl BlockSink {
     /// Whether the bytes that are being written to the disk, plus `more`, exceed the limit.
     pub(super) fn is_behind(&self, more: u64) -> bool {
         let written = match &self.to {
-            // Blocks that wait for the manifest continue as soon as a job has read it.
+            // Blocks that wait for the manifest are included, because they are written as soon as a job has read the manifest.
             ContentSink::Files(storage) if !storage.is_idle() => {
                 storage.ledger().bytes_written() + self.waiting_bytes as u64
             }
@@ -470,7 +470,7 @@ impl BlockSink {
         matches!(self.to, ContentSink::Stream { hashes: None, .. })
     }
 
-    /// Whether there appears to be room for this block now.
+    /// Whether the sink probably accepts this block now.
     pub(super) fn takes(&self, block: u32) -> bool {
         match &self.to {
             ContentSink::Files(storage) => {
@@ -484,7 +484,7 @@ impl BlockSink {
         }
     }
 
-    /// Returns the temporary file for symbols of incomplete blocks, once, after it was made.
+    /// Returns the temporary file for symbols of incomplete blocks, once, after a job has made it.
     pub(super) fn take_room(&mut self) -> Result<Option<SpillFile>, Error> {
         let Some(Ok(room)) = self.room.as_ref().map(Receiver::try_recv) else { return Ok(None) };
         self.room = None;
@@ -496,7 +496,7 @@ impl BlockSink {
         self.room.is_some()
     }
 
-    /// Skips the blocks before this one, which the source of a live stream has dropped. Returns the number of lost blocks.
+    /// Skips all blocks of a live stream before block `oldest`, which the source has dropped. Returns the number of lost blocks.
     pub(super) fn skip_before(&mut self, oldest: u32) -> Result<u32, Error> {
         match &mut self.to {
             ContentSink::Stream { sink, lost, .. } => {
@@ -508,8 +508,8 @@ impl BlockSink {
         }
     }
 
-    /// Finishes a transfer of `blocks` blocks: compares the root and gives the files their names. A long renaming runs in a job;
-    /// call this until it has ended.
+    /// Finishes a transfer of `blocks` blocks: compares the root hash and gives the files their names. A long renaming runs in a
+    /// job; call this until the job has ended.
     pub(super) fn finish(
         &mut self,
         blocks: u32,
@@ -524,7 +524,7 @@ impl BlockSink {
                 _ if self.is_storing() => return Ok(Ending::UnderWay),
                 _ => {}
             }
-            // The length from the journal or from the last block is checked together with the root.
+            // The length of the object stream (from the journal or from the last block) is checked together with the root hash.
             let ContentSink::Files(storage) = &mut self.to else { return Ok(Ending::UnderWay) };
             let known = match storage.ledger().geometry().stream_len {
                 Some(_) => Ok(()),
@@ -584,7 +584,9 @@ impl BlockSink {
                     }
                     let warnings = match lost {
                         0 => Vec::new(),
-                        lost => vec![format!("{lost} blocks of the stream came too late and are missing")],
+                        lost => vec![format!(
+                            "{lost} blocks of the stream arrived too late and are missing from the output"
+                        )],
                     };
                     Done { entries: Counts::of_files(files), bytes, warnings, ..Done::default() }
                 }
@@ -607,7 +609,7 @@ impl BlockSink {
         Ok(Ending::Done(done))
     }
 
-    /// Returns a short title of the content: its first name and the number of other names.
+    /// Returns a short title of the content: the first name in the output directory and the number of the other names there.
     pub(super) fn title(&self) -> Option<String> {
         let ContentSink::Files(storage) = &self.to else { return self.content.as_ref()?.1.clone() };
         let mut names = storage.ledger().manifest()?.tops();
@@ -638,7 +640,7 @@ impl BlockSink {
         placed + self.waiting.len() as u32
     }
 
-    /// Returns the bytes of verified content, including blocks that wait for the manifest.
+    /// Returns the number of verified bytes of content, including blocks that wait for the manifest.
     pub(super) fn verified_bytes(&self) -> u64 {
         let written = match &self.to {
             ContentSink::Files(storage) => storage.ledger().bytes_written(),
@@ -647,8 +649,8 @@ impl BlockSink {
         self.stored_bytes() + written + self.waiting_bytes as u64
     }
 
-    /// Returns the bytes of stored content. Blocks that are being written, and blocks that wait for the manifest, may be lost if
-    /// the session ends.
+    /// Returns the number of stored bytes of content. Blocks that are being written, and blocks that wait for the manifest, do
+    /// not count, because they may be lost if the session ends.
     pub(super) fn stored_bytes(&self) -> u64 {
         match &self.to {
             ContentSink::Files(storage) => storage.ledger().verified_bytes(),
@@ -658,7 +660,7 @@ impl BlockSink {
         }
     }
 
-    /// Returns the verified bytes that the reader of the output has not taken yet.
+    /// Returns the number of verified bytes that the reader of the output has not taken yet.
     pub(super) fn waiting_for_output(&self) -> u64 {
         match &self.to {
             ContentSink::Stream { waiting: Some(waiting @ Unwritten::Unread(_)), .. } => waiting.bytes(),
@@ -754,7 +756,7 @@ impl BlockSink {
         matches!(&self.to, ContentSink::Files(storage) if storage.ledger().may_adopt())
     }
 
-    /// Returns the work on files in progress and its progress in percent.
+    /// Returns the work in progress on files, and the percentage that is done.
     pub(super) fn activity(&self) -> Option<(Activity, u8)> {
         match &self.to {
             ContentSink::Publishing { work, .. } | ContentSink::Preparing { work, .. } => {
@@ -777,11 +779,12 @@ impl BlockSink {
 fn published(store: Store, root: &Hash, durability: Durability, work: &FileWork) -> Result<Done, Error> {
     let finished = store.finish_as(root, durability, work)?;
     let mut warnings = finished.warnings;
-    warnings.extend(
-        finished.skipped.iter().map(|link| {
-            format!("{} -> {} leads out of the output directory; not made", link.path, link.target)
-        }),
-    );
+    warnings.extend(finished.skipped.iter().map(|link| {
+        format!(
+            "the link {} -> {} leads out of the output directory and was not created",
+            link.path, link.target
+        )
+    }));
     Ok(Done { entries: finished.entries, bytes: finished.bytes, warnings, withdrawn: finished.withdrawn })
 }
 

@@ -32,8 +32,8 @@ impl ReceiverSession {
         }
     }
 
-    /// At a relay, reports a change of the attached relays. This report precedes the number of receivers, because that number
-    /// does not grow when a relay's receivers move to another process.
+    /// At a relay, reports a change of the attached relays. When a relay's receivers move to another process, the number of
+    /// receivers stays the same. So this report is sent before the report of that number.
     pub(super) fn report_new_children(&mut self, now: Time) {
         if let (Some(relay), Some(stream)) = (&self.setup.relay, &self.stream)
             && children(&relay.tree()) != stream.reported_tree
@@ -42,7 +42,7 @@ impl ReceiverSession {
         }
     }
 
-    /// At a relay, reports the completed but unconfirmed downstream receivers with each report.
+    /// At a relay, sends the IDs of completed but unconfirmed downstream receivers to the parent. Called with each report.
     pub(super) fn report_verified(&mut self, now: Time) {
         let (Some(relay), Some(stream)) = (&self.setup.relay, &self.stream) else { return };
         let most = encode::max_verified(datagram(&stream.announced, self.setup.overhead)).max(1);
@@ -53,7 +53,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns a copy of a received datagram before it is decrypted in place, if children may need the copy.
+    /// Returns a copy of a received datagram if children may need it. The datagram itself is decrypted in place afterwards.
     pub(super) fn raw_for_children(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         let (data, others) = self.setup.relay.as_ref()?.wants_raw();
         let is_of_use = match peek(bytes).ok()?.kind {
@@ -83,7 +83,7 @@ impl ReceiverSession {
         }
     }
 
-    /// At a relay inside the session, sends the messages caused by downstream feedback, and the limit of the downstream buffers.
+    /// At a relay, sends the limit of the downstream buffers, and the messages that result from downstream feedback.
     pub(super) fn speak_for_children(&mut self, now: Time) {
         let is_rooted = self.stream.as_ref().is_some_and(|stream| stream.registered);
         if self.setup.relay.as_ref().is_some_and(|relay| relay.tick(is_rooted, now)) {
@@ -91,7 +91,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns the limit of the downstream buffers, as a limit of this host.
+    /// Returns the window limit of the downstream buffers, which this host advertises as its own.
     pub(super) fn limit_below(&self) -> Seq {
         self.setup.relay.as_ref().map_or(Window::UNLIMITED, |relay| relay.limit())
     }
@@ -105,8 +105,8 @@ impl ReceiverSession {
 
     /// Returns the time of the next call of [`ReceiverSession::speak_for_children`].
     pub(super) fn speak_at(&self) -> Time {
-        // A session that no longer receives sends nothing for its children. Without this filter it would be called again and
-        // again.
+        // A session that does not receive any longer sends nothing for its children. Without this filter, this function would
+        // return a time in the past again and again.
         let relay = self.setup.relay.as_ref().filter(|_| self.phase == Phase::Receiving);
         relay.map_or(Time::NEVER, |relay| relay.tick_at())
     }

@@ -1,4 +1,5 @@
-//! Blocks with enough symbols. They are hashed; a worker decodes the blocks that lack source symbols while the session continues.
+//! Processing of blocks with enough symbols: the blocks are hashed. A worker decodes the blocks that lack source symbols; the
+//! session continues meanwhile.
 
 use crate::object::gather::assembly::Gathered;
 use crate::object::gather::spill;
@@ -29,7 +30,7 @@ pub(super) struct Decoded {
     pub(super) block: u32,
     /// The block's symbols, without their bytes if decoding succeeded.
     pub(super) symbols: Symbols,
-    /// The block's bytes, with the hash of its data if the block is as sealed; `None` if its symbols do not decode.
+    /// The block's bytes, with the hash of its data if the seal of the block is valid; `None` if its symbols do not decode.
     pub(super) bytes: Option<(Vec<u8>, Option<Hash>)>,
 }
 
@@ -61,8 +62,8 @@ impl Decoding {
         Decoding { worker, sender, outcomes, blocks: BTreeMap::new() }
     }
 
-    /// Decodes and hashes this block. A block with all its source symbols is only hashed, at once, while its bytes are in the
-    /// cache of this processor.
+    /// Decodes and hashes this block. If all source symbols are present, the block is only hashed, at once, while its bytes are
+    /// in the cache of this processor.
     pub(super) fn begin(&mut self, block: u32, mut symbols: Symbols, bytes: u64) {
         let is_whole = symbols.is_whole();
         self.blocks.insert(block, bytes);

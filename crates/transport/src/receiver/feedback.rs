@@ -32,7 +32,7 @@ use faircast_wire::encode;
 use faircast_wire::{Announce, Member, MemberState, Message, Name, Need, Request, Status, Welcome, Words};
 use std::net::SocketAddr;
 
-/// Round-trip time until the source has stated one.
+/// Assumed round-trip time until the source has stated one.
 const FIRST_RTT: Span = Span::from_millis(5);
 
 /// Longest interval at which an unconfirmed message is repeated; if the spread is longer, the spread applies.
@@ -46,8 +46,8 @@ const OPENING: Span = Span::from_millis(500);
 /// receivers.
 const MAX_ROUND: Span = Span::from_millis(500);
 
-/// Maximum wait for a packet before joining. A source that answers also sends a packet; a receiver that misses this packet joins
-/// without it.
+/// Maximum wait for a packet before joining. A source that answers a query also sends a packet. A receiver that misses this
+/// packet joins without it.
 const JOIN_WITHIN: Span = Span::from_millis(10);
 
 impl ReceiverSession {
@@ -71,7 +71,8 @@ impl ReceiverSession {
         if let Some(stream) = &mut self.stream {
             if stream.session == session && stream.source == from {
                 if has_restarted(&stream.announced, &announce) {
-                    // Only if the clock shows that this is not an earlier announcement.
+                    // A recorded announcement also has a lower packet number. Only a later time in the announcement shows that
+                    // the relay was restarted.
                     if announce.unix_secs > stream.announced.unix_secs && self.may_move() {
                         self.attach_elsewhere(announce, from, now);
                     }
@@ -259,8 +260,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns the delay before joining. A receiver that has sent a query has already waited for its turn; it only waits for a
-    /// packet to measure the round-trip time.
+    /// Returns the delay before joining. A receiver that has sent a query has already waited for its turn. Such a receiver only
+    /// waits for a packet from which it measures the round-trip time.
     fn turn_to_join(&mut self, spread: Span) -> Span {
         match self.setup.replay_policy {
             ReplayPolicy::Answer => JOIN_WITHIN,
@@ -268,8 +269,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Continues the session with another relay, or with the source itself. Its packets are a separate stream with the same
-    /// content.
+    /// Continues the session with another relay, or with the source itself. The new parent's packets are a separate stream with
+    /// the same content.
     pub(super) fn attach_elsewhere(&mut self, announce: Announce, from: SocketAddr, now: Time) {
         let Some((session, before)) = self.stream.as_ref().map(|stream| (stream.session, stream.source))
         else {
@@ -298,7 +299,7 @@ impl ReceiverSession {
         self.events.push_back(Event::warning(words));
     }
 
-    /// Begins another packet stream for the present content. Returns whether the stream can be followed.
+    /// Begins another packet stream with the same content. Returns whether the stream can be followed.
     pub(super) fn begin_with(
         &mut self,
         session: SessionId,
@@ -360,7 +361,8 @@ impl ReceiverSession {
         if status.welcomed.contains(&joined) && !std::mem::replace(&mut stream.registered, true) {
             self.scope.admitted(now);
         }
-        // An agent confirms receivers itself. A source that states that the session is over waits for no further receivers.
+        // An agent confirms receivers itself. A source that has stated the end of the session does not wait for receivers any
+        // longer.
         let (by_number, is_finished) =
             (status.flags & Status::BY_NUMBER != 0, status.flags & Status::CLOSING != 0);
         if let Some(relay) = &self.setup.relay
@@ -390,7 +392,7 @@ impl ReceiverSession {
         }
         let was_deferred = std::mem::replace(&mut stream.deferred, status.lagging.contains(&me));
         if was_deferred && !stream.deferred {
-            // The old measurements are obsolete, and the pause is not congestion.
+            // The scheme starts again: its old measurements are obsolete, and the pause is not congestion.
             if let Some(scheme) = scheme_of(&stream.announced) {
                 stream.receiver = self.setup.control(&scheme);
             }
@@ -488,7 +490,7 @@ impl ReceiverSession {
         self.send_membership(state, why.unwrap_or(role), now);
     }
 
-    /// Reports layers that seem to arrive although no host here has joined them. Called once a second.
+    /// Reports layers that seem to arrive although this receiver has not joined them. Called once a second.
     pub(super) fn look_for_flooding(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if self.phase != Phase::Receiving || !stream.registered {
@@ -500,8 +502,7 @@ impl ReceiverSession {
         let Some((part, is_news)) = stream.layers.flooded(now) else { return };
         if is_news {
             self.events.push_back(Event::warning(format!(
-                "only the lowest layer is received, and {:.0} % of it are lost while others are sent: the network carries all \
-                 layers to this host, or the link is too slow for one. Switch on IGMP snooping (IPv6: MLD snooping) with a \
+                "only the base layer is received, and {:.0} % of its packets are lost while the source sends other layers: the network carries all layers to this host, or the link is too slow even for the base layer. Switch on IGMP snooping (IPv6: MLD snooping) with a \
                  querier on the switch; until then the session runs at one rate",
                 part * 100.0
             )));
@@ -559,8 +560,8 @@ impl ReceiverSession {
         stream.member_tries = if stream.reports_alive { 0 } else { stream.member_tries + 1 };
     }
 
-    /// Performs the effects that the scheme has requested. `late` is the time for which their packet waited in the socket's
-    /// buffer. This delay belongs to the host, not to the path.
+    /// Performs the effects that the scheme has requested for a packet. `late` is the time for which the packet waited in the
+    /// socket's buffer. This delay belongs to the host, not to the path.
     pub(super) fn carry_out(&mut self, late: Span, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         let (mut written, mut attended, mut is_excluded) = (Ok(()), None, false);
@@ -597,7 +598,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Notifies the scheme that no layer is needed any longer. A scheme that reports layers to its source then reports this.
+    /// Notifies the scheme that the receiver needs no layer any longer. A scheme that reports layers to its source then reports
+    /// this.
     pub(super) fn leave_layers(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if stream.layers.is_layered() && self.phase == Phase::Receiving {
@@ -619,7 +621,7 @@ impl ReceiverSession {
         self.seen
     }
 
-    /// Records the fill of the base group's socket buffer, and the number of datagrams that it dropped.
+    /// Records the fill level of the base group's socket buffer, and the number of datagrams that this buffer has dropped.
     pub(super) fn on_backlog(&mut self, backlog: Backlog, now: Time) {
         self.totals.dropped_local = backlog.dropped;
         let Some(stream) = &mut self.stream else { return };
@@ -647,20 +649,21 @@ impl ReceiverSession {
     }
 }
 
-/// Returns the receiver's place among all turns, from 0 to 1, computed from its random ID.
+/// Returns the position of the receiver's turn among the turns of all members, as a fraction from 0 to 1. It depends on the
+/// receiver's random ID.
 fn place_of(id: ReceiverId) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_894_9; // spreads consecutive IDs as well
     (id.get() as f64 * GOLDEN).fract()
 }
 
-/// Returns a random moment of `spread`. All receivers must report and no report suppresses another, so all moments are equally
-/// likely.
+/// Returns a random delay between zero and `spread`, uniformly distributed: all receivers must report, and no report suppresses
+/// another.
 pub(super) fn turn(spread: Span, rng: &mut Rng) -> Span {
     spread.scaled(rng.unit())
 }
 
-/// Returns the size of the session's largest datagram. The path carries packets of the source, and replies are not longer than
-/// these.
+/// Returns the size of the session's largest datagram. Replies are not longer, because only datagrams up to this size are known
+/// to fit the path.
 pub(super) fn datagram(announce: &Announce, overhead: usize) -> usize {
     usize::from(announce.packet_size).saturating_sub(overhead)
 }

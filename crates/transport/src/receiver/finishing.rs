@@ -1,4 +1,4 @@
-//! The end of a transfer: the root is compared, files get their names, and the source is notified.
+//! The end of a transfer: the root hash is compared, files get their names, and the source is notified.
 
 use super::block_sink::Ending;
 use super::feedback::turn;
@@ -13,7 +13,7 @@ use faircast_core::time::{Span, Time};
 const LOOK_LATEST: Span = Span::from_millis(20);
 
 impl Stream {
-    /// Schedules an early check of the results while blocks are being written to the disk.
+    /// Schedules an early check for results of jobs while blocks are being written to the disk.
     pub(super) fn look_after_storage(&mut self, now: Time) {
         if self.sink.is_storing() {
             self.look_at = self.look_at.min(now + LOOK_SOONEST);
@@ -44,7 +44,7 @@ impl ReceiverSession {
 
     /// Takes the results of the worker at once, before the scheduled check.
     pub(super) fn look_after_storage(&mut self, now: Time) {
-        // A session that has failed takes no further results.
+        // A failed session ignores further results.
         let stream = self.stream.as_mut().filter(|stream| stream.sink.is_storing());
         if let Some(stream) = stream.filter(|_| self.phase == Phase::Receiving) {
             stream.look_at = now;
@@ -104,7 +104,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Continues after a block was stored; it may have been the last one.
+    /// Continues after a block was stored, and finishes the transfer after the last block.
     pub(super) fn after_block(&mut self, now: Time) {
         self.report_content();
         let Some(stream) = &mut self.stream else { return };
@@ -112,7 +112,7 @@ impl ReceiverSession {
             return;
         }
         let Some(root) = stream.root else { return };
-        // The root covers withdrawn files, so all of them must be known.
+        // The root hash depends on the withdrawn files, so all withdrawn files must be known.
         let knows_withdrawn = |known: usize| known == stream.withdrawn as usize;
         if stream.finishing_since.is_none() && !stream.sink.withdrawn().is_none_or(knows_withdrawn) {
             return;
@@ -123,7 +123,8 @@ impl ReceiverSession {
         self.totals.repaired = symbols.decoded;
         let blocks = stream.blocks.unwrap_or(0);
         match stream.sink.finish(blocks, root, self.setup.durability, now) {
-            // The content differs from the source's: blocks are collected again. The root may be wrong instead.
+            // The stored blocks contradict the source, so blocks are received again. The root hash is discarded too, because the
+            // root hash may be wrong instead of the blocks.
             Ok(Ending::Anew) => {
                 (stream.root, stream.finishing_since) = (None, None);
                 stream.sink.arm(now, &mut self.rng);

@@ -1,36 +1,37 @@
-//! Detection of layers that arrive although no host here has joined them: a switch floods multicast.
+//! Detection of layers that arrive although this receiver has not joined them, because a switch floods multicast.
 //!
 //! Consider a receiver that has left all enhancement layers and still loses packets of the base layer while the source sends
 //! enhancement layers. Its link either carries these layers or is too slow for the base layer alone. The receiver cannot
-//! distinguish the two cases. Interface counters do not help, because adapters drop groups that were not joined before counting
-//! their packets. So the receiver reports its observation, and the source, which can slow the enhancement layers, determines the
-//! cause.
+//! distinguish the two cases. Interface counters do not help, because an adapter drops packets of groups that were not joined
+//! without counting them. So the receiver reports its observation, and the source, which can slow the enhancement layers,
+//! determines the cause.
 
 use faircast_core::packet::{Arrival, Signal};
 use faircast_core::time::{Span, Time};
 
-/// Time for which packets of a layer may still arrive after it was left: routers query twice, a second apart, before they stop
-/// forwarding it (RFC 2236, 8.8; RFC 3376, 8.8).
+/// Time for which packets of a layer may still arrive after the layer was left. Before routers stop forwarding the layer, they
+/// send two queries, a second apart (RFC 2236, 8.8; RFC 3376, 8.8).
 const PRUNED: Span = Span::from_secs(3);
-/// Time and number of packets over which losses are judged. If packets are rare, the time is longer.
+/// Minimum time and minimum number of packets of a window in which losses are judged. If packets are rare, a window takes up to
+/// `MAX_WINDOW`.
 const WINDOW: Span = Span::from_secs(2);
 const MIN_PACKETS: u64 = 20;
 const MAX_WINDOW: Span = Span::from_secs(10);
-/// Minimum number of packets for a judgement, however long the window is.
+/// Minimum number of packets of a window, even after `MAX_WINDOW`.
 const NEVER_FEWER: u64 = 5;
-/// Minimum fraction of lost packets, if rates are fixed.
+/// Minimum fraction of lost packets in a bad window, if the rates of the layers are fixed.
 const MUCH: f64 = 0.05;
-/// Minimum fraction of lost packets if the base layer follows the slowest receiver, which loses some packets of every layer that
-/// it limits.
+/// Minimum fraction of lost packets in a bad window, if the base layer follows the slowest receiver. This receiver loses some
+/// packets of every layer whose rate it limits.
 const MUCH_FOR_FOLLOWED: f64 = 0.1;
-/// Number of consecutive bad windows before a report, because competing TCP flows cause a bad window now and then. A higher loss
-/// needs fewer windows.
+/// Number of consecutive bad windows before a report, because competing TCP flows cause single bad windows. A higher loss needs
+/// fewer windows.
 const WINDOWS: u8 = 4;
 const MAX_LOSS: f64 = 0.12;
 const MAX_LOSS_OF_FOLLOWED: f64 = 0.25;
 const WINDOWS_OF_MAX_LOSS: u8 = 1;
-/// Minimum loss in one window after a first report, if rates are fixed. Bursts that the link cannot carry keep the receiver from
-/// joining layers.
+/// Minimum fraction of lost packets in one window after the first report, if the rates of the layers are fixed. It is small,
+/// because a few lost packets of bursts are enough to keep the receiver from joining layers.
 const AGAIN: f64 = 0.02;
 /// Minimum rate of the enhancement layers, as a fraction of the base layer's rate.
 const ACTIVE: f64 = 0.25;
@@ -42,7 +43,7 @@ const REVEALED: u8 = 8;
 /// Observations of a receiver that has joined only the base layer.
 #[derive(Debug)]
 pub(super) struct FloodWatch {
-    /// Time at which the last enhancement layer was left; `None` while one is joined.
+    /// Time at which the last enhancement layer was left; `None` while an enhancement layer is joined.
     alone_since: Option<Time>,
     window_from: Time,
     came: u64,
@@ -53,7 +54,8 @@ pub(super) struct FloodWatch {
     reported: bool,
     /// Number of consecutive bad windows.
     bad: u8,
-    /// Arrival time of the newest packet, and number of packets after an interruption whose losses are ignored.
+    /// Arrival time of the newest packet; `unreported`: number of packets after an interruption for which losses are still
+    /// ignored.
     newest_at: Time,
     unreported: u8,
     base: Base,
@@ -92,15 +94,15 @@ impl FloodWatch {
         self.begin(now);
     }
 
-    /// Handles a packet of the base layer. Bursts probe whether a path has room for twice the rate. Their losses count only after
-    /// a report of losses outside bursts.
+    /// Handles a packet of the base layer. Bursts probe whether a path has room for twice the rate. Losses of bursts count only
+    /// after losses outside bursts were reported.
     pub(super) fn on_packet(&mut self, arrival: Arrival, signal: Signal, arrived: Time) {
         if signal.is_burst() && self.base == Base::Fixed && !self.reported {
             (self.newest_at, self.unreported) = (arrived, REVEALED);
             return;
         }
         if arrived.since(std::mem::replace(&mut self.newest_at, arrived)) >= INTERRUPTED {
-            // A silent path was interrupted, not flooded. The gap becomes visible some packets later.
+            // A silent path was interrupted, not flooded. The losses of the interruption become visible some packets later.
             self.begin(arrived);
             (self.bad, self.unreported) = (0, REVEALED);
         }
@@ -119,8 +121,8 @@ impl FloodWatch {
         self.upper = Some((first, sum));
     }
 
-    /// Returns the lost fraction of the base layer's packets if it is too large while enhancement layers are sent. Judges once
-    /// per window.
+    /// Returns the lost fraction of the base layer's packets, if the fraction is too large while enhancement layers are sent. The
+    /// fraction is evaluated once per window.
     pub(super) fn look(&mut self, now: Time) -> Option<f64> {
         let alone = self.alone_since.is_some_and(|since| now.since(since) >= PRUNED);
         if !alone {
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_a_lone_base_layer_indicate_flooding() {
+    fn losses_indicate_flooding_if_only_the_base_layer_is_joined() {
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
         watch.on_status(&[0, 7]);
         let seen: Vec<bool> = (0..16).map(|number| second(&mut watch, number, 10, 50).is_some()).collect();
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn flooding_is_detected_only_with_losses_and_unjoined_layers() {
+    fn flooding_requires_losses_and_sent_layers_that_are_not_joined() {
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
         assert!((0..16).all(|number| second(&mut watch, number, 101, 50).is_none_or(|part| part < 0.05)));
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn outage_does_not_indicate_flooding() {
+    fn losses_of_an_interruption_do_not_indicate_flooding() {
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
         for number in 0..8 {
             assert_eq!(second(&mut watch, number, 1000, 50), None);
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_just_after_leaving_a_layer_do_not_indicate_flooding() {
+    fn losses_just_after_leaving_a_layer_do_not_indicate_flooding() {
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
         watch.on_status(&[0, 7]);
         watch.on_subscription(1, at(0));

@@ -1,4 +1,5 @@
-//! Incomplete blocks at a receiver: either in turn, or all blocks of a fountain with a temporary file for their symbols.
+//! Incomplete blocks at a receiver. Without a fountain, blocks are filled one after the other. In a fountain, all blocks are
+//! filled at the same time, and a temporary file may hold their symbols.
 
 use super::batches::Batches;
 use crate::object::gather::assembly::Assembly;
@@ -15,7 +16,8 @@ pub(super) struct Fountain {
 }
 
 impl Fountain {
-    /// Creates a fountain that holds about `memory` bytes in memory. Further bytes go to the temporary file, once it exists.
+    /// Creates a fountain that holds about `memory` bytes in memory. Once the temporary file exists, further bytes are written to
+    /// it.
     pub(super) fn new(geometry: &Geometry, memory: usize, worker: &Worker) -> Fountain {
         Fountain {
             gathering: Gathering::new(geometry.symbol_size.into(), geometry.symbols_per_block, memory),
@@ -28,7 +30,7 @@ impl Fountain {
         self.slots.give(self.gathering.give_room(room));
     }
 
-    /// Processes the operations that have ended, and begins the planned ones.
+    /// Processes the operations that have ended, and begins the planned operations.
     ///
     /// # Errors
     /// If the file cannot be written or read.

@@ -13,14 +13,14 @@ use std::net::SocketAddr;
 /// Maximum number of layers that are followed, regardless of the announcement.
 const MAX_LAYERS: u8 = 32;
 
-/// The subscription to a number of layers from layer 0 on. The scheme decides about the highest layer.
+/// The joined layers: all layers from the base layer up to the highest one that the scheme allows.
 pub(super) struct Layers {
-    /// The groups of the enhancement layers, as many as addresses or ports allow.
+    /// The groups of the enhancement layers. Their number may be limited by the available addresses or ports.
     groups: Vec<SocketAddr>,
     top: u8,
     /// The layer that cannot be joined. No packets arrive on it or on higher layers.
     refused: Option<u8>,
-    /// Streams by layer, including layers above the top that were left.
+    /// Streams by layer, including layers that were joined and left.
     streams: Vec<Joined>,
     /// Sequence bounds by layer, including layers that are not joined.
     numbers: Vec<SequenceBounds>,
@@ -38,7 +38,7 @@ struct Joined {
     since: Time,
 }
 
-/// The information about a packet that the scheme receives.
+/// The information that the scheme receives about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ForScheme {
     /// The packet belongs to the subscription.
@@ -162,7 +162,7 @@ impl Layers {
     }
 
     /// Records the next packet number of each layer, as the source states it. Returns the layers on which forged packet numbers
-    /// had arrived, with their next packet numbers.
+    /// had arrived, each with its next packet number.
     pub(super) fn on_stated(&mut self, base: u64, upper: &[u64], arrived: Time) -> Vec<(Layer, u64)> {
         let reported = std::iter::once(base).chain(upper.iter().copied());
         let mut forged = Vec::new();
@@ -187,8 +187,8 @@ impl Layers {
         self.flood.on_status(upper_seqs);
     }
 
-    /// Returns the fraction of the base layer's packets that is lost although only this layer is joined, if enhancement layers
-    /// may be the cause. The flag states whether this is the first such observation. Call it about once a second.
+    /// Returns the lost fraction of the base layer's packets, if only the base layer is joined and enhancement layers may cause
+    /// the losses. The flag states whether this is the first such observation. Call it about once a second.
     pub(super) fn flooded(&mut self, now: Time) -> Option<(f64, bool)> {
         let part = self.flood.look(now).filter(|_| !self.groups.is_empty())?;
         Some((part, self.flood.is_news()))
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_layers_may_differ_by_port_only() {
+    fn layers_can_use_one_group_address_and_different_ports() {
         let base = "[ff15::7]:5777".parse().expect("an address");
         let mut layers = Layers::new(base, &announced(3, Announce::LAYERS_BY_PORT), 1);
         layers.subscribe(Layer(2), at(0));

@@ -77,10 +77,10 @@ use symbol_sink::SymbolSink;
 use trust::Trust;
 use window::Window;
 
-/// Real networks reorder packets: a packet counts as lost after three later packets have arrived (`00-common`, C5).
+/// Number of later packets after which a packet counts as lost, because networks reorder packets.
 pub(crate) const REORDERING: u8 = 3;
 
-/// A receiver that has joined adds this to its nonce, so that the reply cannot be mistaken for the reply to its join request.
+/// Added to the nonce in membership messages, so that their answers differ from the answers to queries.
 const JOINED: u16 = 1;
 
 /// Minimum interval of reports about downstream changes at a relay.
@@ -100,7 +100,7 @@ pub(crate) struct Setup {
     pub(crate) id: ReceiverId,
     /// A random number that the source returns.
     pub(crate) nonce: u16,
-    /// Random seed of the transport's message times.
+    /// Random seed for the times at which the transport sends messages.
     pub(crate) seed: u64,
     /// The scheme's random stream, which is used by the scheme only.
     pub(crate) scheme_rng: Rng,
@@ -108,14 +108,14 @@ pub(crate) struct Setup {
     pub(crate) reordering: u8,
     pub(crate) host: String,
     pub(crate) destination: Destination,
-    /// Alternative files for layers of a live stream.
+    /// Files for the streams of single layers, in place of the destination.
     pub(crate) layers_to: Vec<(Layer, PathBuf)>,
     pub(crate) durability: Durability,
     /// The directory of unnamed files if the destination is not a directory.
     pub(crate) temporary: PathBuf,
     /// The rules for accepted files and their metadata.
     pub(crate) files: FilePolicy,
-    /// Keys of which one must have signed the content.
+    /// Public keys; one of them must have signed the content.
     pub(crate) verify: Option<VerifyKeys>,
     /// The key that signs a receipt.
     pub(crate) sign_receipts: Option<faircast_wire::SigningKey>,
@@ -124,15 +124,15 @@ pub(crate) struct Setup {
     /// Size of the IP and UDP headers of a datagram, in bytes.
     pub(crate) overhead: usize,
     pub(crate) join_timeout: Option<Span>,
-    /// Maximum duration without packets of the source, or without arriving data.
+    /// Maximum duration without packets of the source, or without data.
     pub(crate) idle_timeout: Span,
     pub(crate) group: SocketAddr,
     pub(crate) replay_policy: ReplayPolicy,
     /// Seconds since 1970 at session time zero.
     pub(crate) unix_secs: u64,
-    /// Approximate memory for incomplete blocks, in bytes; see [`INCOMPLETE`].
+    /// Approximate size of the memory for incomplete blocks, bytes; see [`INCOMPLETE`].
     pub(crate) memory: usize,
-    /// Hosts that may serve this one by unicast, and groups in which relays are searched for.
+    /// Hosts that may serve this receiver by unicast, and groups in which relays are searched for.
     pub(crate) parents: Vec<SocketAddr>,
     /// Whether to wait for an invitation from a source.
     pub(crate) invited: bool,
@@ -160,13 +160,13 @@ pub(crate) struct ReceiverSession {
     effects: Effects,
     events: VecDeque<Event>,
     outbox: Outbox,
-    /// Limits the times of requests.
+    /// Delays requests.
     asks: RequestBackoff,
     clocks: Clocks,
     totals: Totals,
     failure: Option<Error>,
     finished: Option<Finished>,
-    /// The obstacle to joining a session, as far as packets show it.
+    /// The obstacle to joining a session, as far as it can be derived from packets.
     seen: Option<JoinObstacle>,
     /// The obstacle one second ago, and the last reported obstacle.
     seen_before: Option<JoinObstacle>,
@@ -226,7 +226,7 @@ struct Stream {
     /// The newest packet of the base layer.
     newest: Echo,
     newest_at: Time,
-    /// Number of packets that the source had sent before its last status.
+    /// Number of packets that the source had sent before its latest status.
     sent: u64,
     rtt: Span,
     spread: Span,
@@ -235,7 +235,7 @@ struct Stream {
     deferred: bool,
     /// Whether content has arrived; earlier packets are probes.
     begun: bool,
-    /// Whether content has arrived, so that other sessions replace this one less easily.
+    /// Whether content has arrived. After that, other sessions replace this session less easily.
     place_stored: bool,
     registered: bool,
     content_reported: bool,
@@ -245,7 +245,7 @@ struct Stream {
     forgery_reported: bool,
     blocks: Option<u32>,
     root: Option<[u8; 32]>,
-    /// Number of files that the source has withdrawn; the root covers them.
+    /// Number of files that the source has withdrawn. The root hash depends on them.
     withdrawn: u32,
     member_at: Time,
     member_tries: u32,
@@ -254,9 +254,9 @@ struct Stream {
     reports_alive: bool,
     /// Number of group members that take turns, as the source counts them.
     members: u32,
-    /// The relays attached to this one, as last reported.
+    /// The relays attached to this relay, as last reported.
     reported_tree: Vec<SocketAddr>,
-    /// Number of downstream receivers in the last report, and number of completed ones among them.
+    /// Number of downstream receivers in the last report, and number of completed receivers among them.
     sent_counts: (u32, u32),
     window: Window,
     /// Start time of the renaming of files, after all blocks were stored.
@@ -282,7 +282,7 @@ struct Totals {
     lost: u64,
     bytes: u64,
     bytes_last: u64,
-    /// Rate over the last second.
+    /// Rate during the latest second.
     rate: Rate,
     lost_last: u64,
     packets_last: u64,
@@ -360,7 +360,7 @@ impl ReceiverSession {
         session
     }
 
-    /// Passes the present time to the codec if announcements are accepted by their time.
+    /// Passes the present time to the codec, if announcements are accepted depending on their age.
     fn look_at_the_clock(&mut self, now: Time) {
         if self.setup.replay_policy == ReplayPolicy::Clock {
             let unix_secs = self.setup.unix_secs + now.as_nanos() / 1_000_000_000;
@@ -368,8 +368,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether received data must be written before more is taken out of the socket, because the reader of the output is too
-    /// slow. The window reports this to the source.
+    /// Whether to take no more data out of the socket for now, because the reader of the output is too slow.
     fn waits_for_output(&mut self, now: Time) -> bool {
         let waits = self.stream.as_ref().is_some_and(|stream| stream.sink.waits_for_output());
         if waits {
@@ -456,7 +455,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether this packet of the followed session comes from another address than its source, and is to be ignored.
+    /// Whether this packet of the followed session is to be ignored, because it does not come from the address of the source.
     /// Announcements are accepted from any address, and statuses from addresses that have announced the session.
     fn is_from_elsewhere(&self, bytes: &[u8], from: SocketAddr) -> bool {
         let Some(stream) = self.stream.as_ref().filter(|stream| stream.source != from) else { return false };
@@ -513,7 +512,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns the wanted groups above the base layer's group, lowest layer first. The driver joins exactly these.
+    /// Returns the groups of the enhancement layers to join, lowest layer first. The driver leaves all other groups of layers.
     fn wanted_groups(&self) -> &[SocketAddr] {
         match &self.stream {
             Some(stream) if self.phase == Phase::Receiving => stream.layers.groups(),
@@ -521,14 +520,14 @@ impl ReceiverSession {
         }
     }
 
-    /// Handles a failure to join the group of a wanted layer. The scheme observes that no packets arrive on this layer; the
-    /// session continues with the lower layers.
+    /// Handles a failure to join the group of a layer. The scheme observes that no packets arrive on this layer; the session
+    /// continues with the lower layers.
     fn on_join_failed(&mut self, layer: Layer, why: &dyn std::fmt::Display, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if stream.layers.refuse(layer) {
             let joined = stream.layers.subscription().joined;
             self.events.push_back(Event::warning(format!(
-                "cannot join layer {}, so only {joined} are received: {why}",
+                "cannot join layer {}, so only {joined} layers are received: {why}",
                 layer.0
             )));
         }
@@ -543,7 +542,7 @@ impl ReceiverSession {
     /// Runs the work that is due.
     fn on_time(&mut self, now: Time) {
         if self.clocks.second_at <= now {
-            // A process that was stopped does not catch up on missed seconds.
+            // A process that was stopped for some time skips the missed seconds.
             self.clocks.second_at =
                 (self.clocks.second_at + Span::from_secs(1)).max(now + Span::from_millis(1));
             self.look_at_the_clock(now);
@@ -644,7 +643,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether to continue under another parent if the present one is silent: until its completion is confirmed.
+    /// Whether the receiver may leave a silent parent for another parent. It may do so until its completion is confirmed.
     fn may_move(&self) -> bool {
         match self.phase {
             Phase::Receiving => true,
@@ -660,7 +659,7 @@ impl ReceiverSession {
             let Some(to) = waiting.to.or_else(|| self.sends_to()) else { continue };
             waiting.hold_until(now);
             out.clear();
-            // Messages that cannot be encoded are skipped, for example before the announcement.
+            // Messages that cannot be encoded are skipped, for example before the first announcement.
             if self.codec.encode(out, waiting.session, &waiting.message).is_ok() {
                 self.scope.sent(&waiting.message, now);
                 return Some(Transmit { segment: out.len(), to, hops: waiting.hops });
@@ -712,11 +711,11 @@ impl ReceiverSession {
             OpenError::Elsewhere { stated, from } => {
                 Some(JoinObstacle::Elsewhere { stated: *stated, from: *from })
             }
-            // The packet cannot be read further; one of this version is sufficient evidence.
+            // The rest of a packet of another version cannot be read. A single such packet is sufficient evidence of the version.
             OpenError::Parse(ParseError::Version(version)) => {
                 return self.object(SessionId(0), from, JoinObstacle::Version(*version), now);
             }
-            // A packet for the peer, or a duplicate, is no evidence about keys.
+            // All other errors, such as a duplicate or a packet meant for a source, do not show that the keys differ.
             OpenError::Forged | OpenError::Parse(_) if self.stream.is_none() => {
                 Some(JoinObstacle::DoesNotOpen)
             }
@@ -783,7 +782,7 @@ impl Stream {
         if changed && self.registered { self.member_sent_at + CHANGES } else { Time::NEVER }
     }
 
-    /// Sets the number of group members. The interval of signs of life grows with their turns.
+    /// Sets the number of group members. Members send signs of life in turns, so the interval grows with the number.
     fn set_members(&mut self, members: u32, now: Time) {
         let before = alive_every(std::mem::replace(&mut self.members, members));
         if self.reports_alive {

@@ -13,30 +13,31 @@ use std::net::SocketAddr;
 /// Maximum number of sessions that are refused at a time.
 const MAX_SESSIONS: usize = 8;
 
-/// Number of refusals to each session.
+/// Number of refusals sent to each session.
 const TIMES: u32 = 2;
 
-/// Delay of the first refusal. In the meantime a wanted session may appear or replace a silent one. The delay also keeps
-/// receivers from answering at the same moment.
+/// Delay of the first refusal. During this delay, this receiver or another receiver of its host may follow the session after all.
+/// The delay also keeps receivers from answering at the same moment.
 const FIRST: Span = SILENT;
 const SPREAD: Span = Span::from_millis(1_200);
 const AGAIN: Span = Span::from_secs(10);
 
-/// A source that has been silent for this time gets no more refusals.
+/// Duration of silence after which a source gets no more refusals.
 const GONE_AFTER: Span = Span::from_secs(5);
 
 /// Time after which a refusal is forgotten.
 const FORGOTTEN_AFTER: Span = Span::from_secs(600);
 
-/// A receiver whose own source has been silent for this time does not count as busy, because it may soon follow another source.
+/// Duration of silence of the followed source after which a receiver does not count as busy, because it may soon follow another
+/// source.
 const SILENT: Span = Span::from_secs(1);
 
 /// The reason that a session is not followed.
 #[derive(Debug, Clone, Copy)]
 struct About {
     reason: RefusalReason,
-    /// For a busy receiver: the host name of the session's source, and whether that session has the content that is already being
-    /// received.
+    /// For a busy receiver: the host name of the refused session's source; `is_same_content`: whether this receiver already
+    /// receives the content of the refused session.
     host: Name,
     is_same_content: bool,
 }
@@ -59,7 +60,7 @@ impl About {
     }
 }
 
-/// A refusal that is due.
+/// A refusal to send now.
 struct Due {
     session: SessionId,
     source: SocketAddr,
@@ -85,7 +86,7 @@ impl Objections {
         }
     }
 
-    /// Schedules the first refusals at this time at the latest, because this receiver will have completed and may end.
+    /// Schedules the first refusals no later than `at`, when this receiver will have completed and may end.
     pub(super) fn hasten(&mut self, at: Time) {
         self.0.iter_mut().filter(|one| one.times_sent == 0).for_each(|one| one.send_at = one.send_at.min(at));
     }
@@ -128,8 +129,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Records a session that is announced while this receiver takes part in another one. The users at both ends should be
-    /// notified.
+    /// Records a session that is announced while this receiver takes part in another session. The users at the source and at the
+    /// receiver should be notified.
     pub(super) fn object_to_another(
         &mut self,
         session: SessionId,
@@ -171,9 +172,9 @@ impl ReceiverSession {
     fn may_follow_soon(&self, due: &Due, now: Time) -> bool {
         let accept = &self.setup.accept;
         let is_breaking_off = self.phase == Phase::Receiving && now.since(self.clocks.received_at) >= SILENT;
-        // A waiting receiver does not take the same content, because another receiver already writes it.
+        // Another receiver of this host waits for a session. It does not take content that this receiver already writes.
         let is_waited_for = accept.does_one_wait() && !due.about.is_same_content;
-        // A completed receiver makes room if receivers follow each other on this host.
+        // A completed receiver is soon free for the session, if several receivers of this host share a limit of sessions.
         let makes_room = match self.phase {
             Phase::Searching | Phase::Receiving => false,
             Phase::Confirming { .. } => self.failure.is_some() || accept.places.is_some(),
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn objections_to_many_announced_sessions_are_bounded() {
+    fn number_of_refusals_of_announced_sessions_is_bounded() {
         let mut objections = Objections::default();
         let (mut rng, mut times_sent) = (Rng::new(1, 1), 0);
         for millis in (0..500_000).step_by(20) {
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn objection_is_sent_within_two_seconds_and_repeated_once() {
+    fn refusal_is_sent_within_two_seconds_and_repeated_once() {
         let mut objections = Objections::default();
         let (mut rng, mut reported) = (Rng::new(2, 1), Vec::new());
         let source = SocketAddr::from(([10, 0, 0, 1], 9));

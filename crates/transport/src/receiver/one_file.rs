@@ -1,4 +1,4 @@
-//! Output of the content of an object's only file, without its name.
+//! Output of the content of the only file of an object, without the file's name.
 
 use crate::error::{ConfigError, Error};
 use crate::object::{Kind, Manifest, ObjectError};
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_manifest_of_one_file_can_be_written_as_a_stream() {
+    fn only_an_object_of_exactly_one_file_is_written_as_a_stream() {
         let two = vec![entry("a", Kind::File { size: 1 }), entry("b", Kind::File { size: 2 })];
         assert!(matches!(written(two, b"abc", 5), Err(Error::Config(ConfigError::NotAStream { files: 2 }))));
         assert!(matches!(

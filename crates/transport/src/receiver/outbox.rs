@@ -12,7 +12,8 @@ pub(super) struct Outbox {
     pub waiting: VecDeque<Waiting>,
     /// Whether feedback is suppressed, because the network carries none.
     pub is_muted: bool,
-    /// Whether the next message must be a membership message: the source refuses other messages of a host that has not joined.
+    /// Whether the next message must be a membership message, because the source refuses other messages of a host that has not
+    /// joined.
     pub joins_first: bool,
 }
 
@@ -57,8 +58,7 @@ impl Outbox {
 }
 
 impl Waiting {
-    /// Adds the waiting time until `now` to the echo's hold time. So the waiting time does not count as part of the round-trip
-    /// time.
+    /// Adds the waiting time until `now` to the echo's hold time, so that it is not part of the measured round-trip time.
     pub fn hold_until(&mut self, now: Time) {
         let waited = now.since(self.since);
         let echo = match &mut self.message {

@@ -7,7 +7,7 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::Hashes;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Delay before a page is requested. The source may send it unrequested during this time.
+/// Delay before a page is requested. During this time, the source may send the page without a request.
 const GRACE: Span = Span::from_millis(200);
 
 /// The smallest possible hash.
@@ -32,14 +32,14 @@ pub(super) struct Pages {
     trust: Trust,
     /// The hashes of each block. A block that changed while files were withdrawn has several hashes.
     hashes: BTreeSet<(u32, Hash)>,
-    /// Blocks without a hash, complete or stored by an earlier run, with the time at which to request their page. The time is
+    /// Blocks without a hash, complete or stored by an earlier run, each with the time at which to request its page. The time is
     /// `NEVER` until the source has reached the block.
     waiting: BTreeMap<u32, Time>,
     /// The earliest future time in `waiting`.
     ask_at: Time,
-    /// All blocks of a live stream below this one are written; their hashes are ignored.
+    /// All blocks of a live stream below this number are written; hashes of these blocks are ignored.
     written: u32,
-    /// The source has reached all blocks below this one.
+    /// The source has reached all blocks below this number.
     passed: u32,
     /// The waiting blocks that are not stored.
     held: BTreeMap<u32, CompleteBlock>,
@@ -49,7 +49,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Returns the pages of the session that `trust` is about, initially none. Complete blocks that wait for their pages take up
+    /// Creates the state without pages for the session that `trust` is about. Complete blocks that wait for their pages take up
     /// to `most` bytes.
     pub(super) fn new(trust: Trust, most: usize) -> Pages {
         Pages {
@@ -112,7 +112,7 @@ impl Pages {
         is_signed
     }
 
-    /// Returns the verdict on a block with this hash.
+    /// Returns whether the source's pages confirm this hash of a block, contradict it, or do not contain the block.
     pub(super) fn judge(&self, block: u32, hash: Hash) -> Judged {
         match self.hashes_of(block).next() {
             _ if self.hashes.contains(&(block, hash)) => Judged::Right,
@@ -132,13 +132,13 @@ impl Pages {
         self.held_bytes -= held.map_or(0, |(bytes, _)| bytes.len());
     }
 
-    /// Counts a block that was not the source's. Returns the new count.
+    /// Counts a complete block that differs from the source's block. Returns the new count.
     pub(super) fn count_forged(&mut self) -> u64 {
         self.forged += 1;
         self.forged
     }
 
-    /// Returns the number of blocks that were not the source's.
+    /// Returns the number of complete blocks that differed from the source's blocks.
     pub(super) fn forged(&self) -> u64 {
         self.forged
     }
@@ -160,7 +160,7 @@ impl Pages {
         self.held.contains_key(&block)
     }
 
-    /// Whether this block waits for its page, whether held here or stored.
+    /// Whether this block waits for its page, either held here or stored.
     pub(super) fn is_waiting(&self, block: u32) -> bool {
         !self.waiting.is_empty() && self.waiting.contains_key(&block)
     }
@@ -192,7 +192,7 @@ impl Pages {
         self.ask_at
     }
 
-    /// Begins a request of the due pages; [`Pages::wants`] then selects them.
+    /// Begins a request of the pages that are due; [`Pages::wants`] then selects their blocks.
     pub(super) fn ask(&mut self, now: Time) {
         let later = self.waiting.values().copied().filter(|ask_at| *ask_at > now);
         self.ask_at = later.min().unwrap_or(Time::NEVER);
@@ -203,7 +203,7 @@ impl Pages {
         self.waiting.get(&block).is_some_and(|ask_at| *ask_at <= now)
     }
 
-    /// Forgets the hashes of blocks below `written`: these blocks of a live stream are written and not examined again.
+    /// Removes the hashes of blocks of a live stream below `written`. These blocks are written and will not be examined again.
     pub(super) fn forget_written(&mut self, written: u32) {
         self.written = self.written.max(written);
         while self.hashes.first().is_some_and(|(block, _)| *block < self.written) {
@@ -239,7 +239,7 @@ mod tests {
         for first in (0..800).step_by(8) {
             assert!(pages.is_news(&page(first)) && pages.learn(&page(first)));
             assert_eq!(pages.judge(first + 3, Hash([first as u8; 32])), Judged::Right);
-            // All blocks except the last two are written.
+            // All blocks except the newest two are written.
             pages.forget_written(first + 6);
             assert_eq!(pages.hashes.len(), 2);
         }
@@ -255,7 +255,7 @@ mod tests {
             Signed { session: SessionId(1), salt: [2; 16], transfer: TransferId([3; 16]), started: 4 };
         let mut pages = Pages::new(Trust::of_key(key.verify_key(), about), 1 << 20);
         pages.pass(5, Time::ZERO);
-        // A slow disk delays the verification to this moment.
+        // The verification takes place at this moment, because the disk is slow.
         let now = Time::ZERO + Span::from_secs(2);
         assert!(pages.doubt(7, now) && pages.deadline().is_never(), "the source comes to it");
         assert!(pages.doubt(3, now));

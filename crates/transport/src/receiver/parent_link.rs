@@ -38,7 +38,7 @@ const AGENT_REPAIRS: Span = Span::from_millis(50);
 /// Time within which the source answers a request of an agent's child.
 const ANSWERED_AFTER: Span = Span::from_millis(300);
 
-/// If the agent has been silent for this time, no packets are in flight.
+/// Duration of the agent's silence after which no packets count as in flight.
 const STALLED: Span = Span::from_secs(1);
 
 /// The kind of parent.
@@ -58,22 +58,23 @@ pub(super) enum Parent {
 #[derive(Debug)]
 pub(super) struct ParentLink {
     pub(super) parent: Parent,
-    /// Number of the joined group of the agent; 0: the receiver listens to the source's group.
+    /// Number of the agent's group that this receiver has joined; 0 if the receiver listens to the source's group.
     group: u8,
-    /// Whether no agent serves this receiver in the session; then no agent is queried any longer.
+    /// Whether no agent serves this receiver in this session. The receiver then queries no agent any longer.
     is_alone: bool,
     /// The former agent, which must be notified of the move.
     left: Option<SocketAddr>,
     /// Time of the first query to an agent during the search for a session.
     asked_since: Option<Time>,
-    /// The last advertised limit of this host's own window.
+    /// The latest advertised limit of this host's own window.
     pub(super) own_limit: Seq,
     /// A status of the source about packets that have not yet passed the agent.
     held_status: Option<Box<Status>>,
-    /// Whether symbols may be requested; `answers_from`: time from which a status shows whether the last request was answered.
+    /// Whether symbols may be requested; `answers_from`: earliest time at which a status shows whether the latest request was
+    /// answered.
     may_ask: bool,
     answers_from: Time,
-    /// An agent's buffer for a datagram in its received form.
+    /// Buffer for a datagram as an agent has received it, before decryption.
     pub(super) raw: Vec<u8>,
 }
 
@@ -96,7 +97,8 @@ impl Default for ParentLink {
 
 impl ParentLink {
     /// Returns the source's status that applies to this receiver now. In an agent's own group, packets arrive later than the
-    /// status about them. So the status is held until they had time to arrive, and packets in flight are not requested.
+    /// status about them. So the status is held until the packets have had time to arrive, and packets in flight are not
+    /// requested.
     pub(super) fn due_status<'a>(
         &mut self,
         status: &'a Status,
@@ -122,8 +124,8 @@ impl ParentLink {
         matches!(self.parent, Parent::Source)
     }
 
-    /// Whether symbols may be requested. In an agent's own group, the answer to a request follows all packets that wait at the
-    /// agent. So symbols are requested only once during that time.
+    /// Whether symbols may be requested. In an agent's own group, the answer to a request is sent after all packets that already
+    /// wait at the agent. Until the answer has had time to arrive, symbols are not requested again.
     pub(super) const fn may_ask(&self) -> bool {
         self.group == 0 || self.may_ask
     }
@@ -133,14 +135,14 @@ impl ParentLink {
         (self.may_ask, self.held_status, self.answers_from) = (false, None, now + ANSWERED_AFTER);
     }
 
-    /// Returns the time, in addition to a round trip, after which missing symbols are requested.
+    /// Returns the time that is added to a round trip before missing symbols are requested.
     pub(super) const fn repair_time(&self) -> Span {
         if matches!(self.parent, Parent::Agent { .. }) { AGENT_REPAIRS } else { Span::ZERO }
     }
 }
 
 impl ReceiverSession {
-    /// Returns the address of the receiver's agent, or of the agent that it queries.
+    /// Returns the address of the receiver's agent, or of the agent that is being queried.
     fn agent(&self) -> Option<SocketAddr> {
         match self.under.parent {
             Parent::Agent { at, .. } => Some(at),
@@ -155,8 +157,8 @@ impl ReceiverSession {
         attaching.agent()
     }
 
-    /// Returns the host to query whether an announced source is active: the agent, as long as it may still answer, otherwise the
-    /// source.
+    /// Returns the host to query whether an announced source is active: the agent while it may still answer, and the source
+    /// afterwards.
     pub(super) fn whom_to_ask(&mut self, source: SocketAddr, now: Time) -> SocketAddr {
         let Some(agent) = self.agent_to_ask().filter(|_| self.phase == Phase::Searching) else {
             return source;
@@ -300,8 +302,8 @@ impl ReceiverSession {
         (self.under.group, self.under.may_ask) = (group, false);
     }
 
-    /// Begins under another parent, which must count this receiver. The former parent must stop counting it; the message is sent
-    /// twice, because it may be lost.
+    /// Begins with another parent, which must count this receiver. The former parent must stop counting it; the message about
+    /// this is sent twice, because it may be lost.
     fn begin_under_another(&mut self, now: Time) {
         self.under.group = 0;
         let before = self.under.left.take().filter(|before| self.sends_to() != Some(*before));

@@ -13,8 +13,8 @@ use faircast_wire::encode::IPV4_HEADERS;
 use std::net::SocketAddr;
 
 impl Setup {
-    /// Returns the setup of a receiver with only source and destination configured, on an IPv4 path. `unix_secs` is its start, in
-    /// seconds since 1970. All its random numbers are derived from `seed`.
+    /// Returns the setup of a receiver with only source and destination configured, on an IPv4 path. `unix_secs` is the start of
+    /// the receiver, in seconds since 1970. All random numbers of the receiver are derived from `seed`.
     pub(crate) fn plain(
         codec: ReceiverCodec,
         id: ReceiverId,

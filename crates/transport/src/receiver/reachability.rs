@@ -1,7 +1,8 @@
 //! Checks whether the source's data arrives as well as its announcements, and whether the source has moved to another address.
 //!
-//! Some paths drop large packets, because of an unreported MTU or a firewall. Announcements and status messages arrive on these
-//! paths, and data does not. A status states the number of sent packets, so a receiver can detect that data is missing.
+//! Some paths drop large packets, because of a small MTU that is not reported or because of a firewall. On these paths,
+//! announcements and status messages arrive, and data does not. A status states the number of sent packets, so a receiver can
+//! detect that data is missing.
 
 use super::{Error, Event, Phase, ReceiverSession, Stream};
 use crate::error::TransferError;
@@ -15,21 +16,22 @@ use std::time::Duration;
 /// Duration without data after which a receiver reports that no data arrives.
 const TOLD_AFTER: Span = Span::from_secs(3);
 
-/// Minimum number of sent packets for this report.
+/// Minimum number of missing packets for this report.
 const ENOUGH: u64 = 4;
 
 /// Silence after which a source may have moved to another address.
 pub(super) const MOVED_AFTER: Span = Span::from_secs(2);
 
-/// Fraction of the idle timeout after which a silent source is reported. `SOONEST` is the minimum, so that several announcements
-/// may be lost first.
+/// Fraction of the idle timeout after which a silent source is reported. `SOONEST` is the minimum of this duration, so that the
+/// loss of several announcements causes no report.
 const SILENT_AFTER: f64 = 1.0 / 12.0;
 const SOONEST: Span = Span::from_secs(5);
 
 /// Fraction of the idle timeout after which a receiver leaves a parent that serves nothing or whose data does not arrive.
 pub(super) const LEFT_AFTER: f64 = 1.0 / 4.0;
 
-/// Maximum deviation of a moved source's clock, in seconds. Announcements with a larger deviation are recordings.
+/// Maximum difference between the time in an announcement from another address and the time expected from earlier announcements,
+/// in seconds. An announcement with a larger difference is a recording.
 const CLOCKS_AGREE: u64 = 5;
 
 /// Comparison of received packets with sent packets.
@@ -75,13 +77,13 @@ impl Reach {
         missing.now = missing.now.max(next);
     }
 
-    /// Discards forged packet numbers: the source's next packet has this number.
+    /// Discards forged packet numbers: `next` is the source's next packet number.
     pub(super) fn go_back(&mut self, next: u64) {
         self.expected = self.expected.min(next);
     }
 
-    /// Returns the time without received packets and the number of missing packets, if packets are sent continuously and this is
-    /// worth a report.
+    /// Returns the time without received packets and the number of missing packets. Returns `None` if this time is shorter than
+    /// [`TOLD_AFTER`], or if the source has sent no packets during this time.
     fn loss(&self, now: Time) -> Option<(Span, u64)> {
         let missing = self.missing.as_ref()?;
         let lasted = now.since(missing.since);
@@ -89,7 +91,7 @@ impl Reach {
         (goes_on && lasted >= TOLD_AFTER).then(|| (lasted, missing.now - self.expected))
     }
 
-    /// Whether missing data has to be reported; counts as reported afterwards.
+    /// Whether missing data has to be reported; returns `true` once.
     fn take_news(&mut self) -> bool {
         self.missing.as_mut().is_some_and(|missing| !std::mem::replace(&mut missing.reported, true))
     }
@@ -104,7 +106,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Reports that the source has fallen silent, or that its data arrives again.
+    /// Reports that the source has become silent, or that its data arrives again.
     pub(super) fn report_silence(&mut self, silent: Span) {
         let idle_timeout = self.setup.idle_timeout;
         let is_silent =
@@ -131,7 +133,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Reports that no data arrives. After the idle timeout, ends the session with this error.
+    /// Reports that no data arrives. After the idle timeout, ends the session with an error.
     pub(super) fn look_for_data(&mut self, now: Time) {
         let resumes = self.resumes();
         let Some(stream) = &mut self.stream else { return };
@@ -146,7 +148,7 @@ impl ReceiverSession {
         });
         if stream.reach.take_news() {
             let message = format!(
-                "announcements arrive but no data: none of the last {packets} packets of up to {bytes} bytes; {LOOK_AT_PATH}"
+                "announcements arrive but no data: all of the last {packets} packets (up to {bytes} bytes each) were lost; {LOOK_AT_PATH}"
             );
             self.events.push_back(Event::warning_of(Setting::Datagram, message));
         }
@@ -164,12 +166,14 @@ impl ReceiverSession {
         (stream.announced, stream.announced_at) = (announce, now);
         stream.member_at = stream.member_at.min(now);
         self.clocks.received_at = now;
-        self.events.push_back(Event::warning(format!("the source continues from {from} (before: {before})")));
+        self.events.push_back(Event::warning(format!(
+            "the source has moved from {before} to {from}; the session continues"
+        )));
     }
 }
 
-/// Whether an announcement continues this stream: its constant fields are equal, and its clock and packet numbers have advanced
-/// plausibly.
+/// Whether an announcement continues this stream: the constant fields are equal, and the time and packet number in the
+/// announcement have advanced plausibly.
 pub(super) fn continues(stream: &Stream, announce: &Announce, now: Time) -> bool {
     let known = &stream.announced;
     let elapsed = now.since(stream.announced_at).as_nanos() / 1_000_000_000;
@@ -187,8 +191,8 @@ pub(super) fn is_relayed(announce: &Announce) -> bool {
     announce.parent != announce.source
 }
 
-/// Whether the relay at this address was restarted: each of its processes has its own packet numbers. A restarted source, in
-/// contrast, has another session.
+/// Whether the relay at this address was restarted: the new process counts its packets from the beginning. A restarted source, in
+/// contrast, announces another session.
 pub(super) fn has_restarted(known: &Announce, announce: &Announce) -> bool {
     is_relayed(known) && is_relayed(announce) && announce.next_seq < known.next_seq
 }
@@ -223,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_source_is_not_reported_as_unreachable() {
+    fn no_data_is_reported_missing_if_the_source_sends_no_packets() {
         let mut reach = Reach::new(0);
         reach.on_data(Some(90));
         // The last packets are lost, and no packets follow them.

@@ -22,16 +22,16 @@ use std::collections::BTreeSet;
 /// Default memory for incomplete blocks, in bytes.
 pub(crate) const INCOMPLETE: usize = 256 << 20;
 
-/// Maximum jump of a stream, in blocks.
+/// Maximum distance of a stream's block from the newest known block, in blocks. Blocks beyond it are ignored.
 const FARTHEST: u32 = 1 << 16;
 
-/// Divisor of the memory that gives the part for complete blocks without a verified signature.
+/// The memory divided by this number is available for complete blocks without a verified signature.
 const HELD: usize = 4;
 
 /// Maximum number of recorded blocks with wrong symbols.
 const MAX_WRONG: usize = 4_096;
 
-/// Number of bytes that may always wait for the reader of standard output.
+/// Number of bytes that may wait for the reader of standard output, regardless of the size of a block.
 const LITTLE: u64 = 256 << 10;
 
 /// The result of storing a complete block.
@@ -59,9 +59,9 @@ pub(super) struct Reassembly {
     first: u32,
     /// Bytes of memory for incomplete blocks.
     memory: usize,
-    /// The source has sent all blocks below this one once.
+    /// The source has sent all blocks below this number once.
     passed: u32,
-    /// All blocks below this one are stored.
+    /// All blocks below this number are stored.
     low: u32,
     end: Option<u32>,
     wanted: Vec<(u32, u16)>,
@@ -117,7 +117,7 @@ impl Reassembly {
         Reassembly { scope, ..self }
     }
 
-    /// Advances past the blocks that are stored and, if necessary, signed.
+    /// Advances the position past all blocks that are stored and, if necessary, signed.
     fn pass_by(&mut self) {
         let before = self.low;
         while !self.is_complete() && self.place.has(self.low) && !self.is_waiting(self.low) {
@@ -203,7 +203,7 @@ impl Reassembly {
         }
     }
 
-    /// Stores a complete block. `hash` is the hash of its data if the block is as sealed.
+    /// Stores a complete block. `hash` is the hash of its data, if the seal of the block is valid.
     fn store(&mut self, block: u32, bytes: Vec<u8>, hash: Option<Hash>, now: Time) -> Result<Stored, Error> {
         let Some(hash) = hash else {
             self.on_wrong(block, "damaged", now); // the block is received again
@@ -243,7 +243,8 @@ impl Reassembly {
         self.on_wrong_symbol(block);
     }
 
-    /// Returns whether a complete block is the source's. A block's content changes when its files are withdrawn.
+    /// Returns whether a complete block equals the source's block. A block's content changes when files in the block are
+    /// withdrawn.
     fn judge(&self, block: u32, bytes: &[u8], hash: Hash) -> Judged {
         let Some(pages) = &self.pages else { return Judged::Right };
         let judged = pages.judge(block, hash);
@@ -266,7 +267,8 @@ impl Reassembly {
                 self.look_again();
                 return Ok(Stored::Anew);
             }
-            // There is no room before the manifest or before the preceding blocks: the block is requested again.
+            // There is no room for blocks that arrive before the manifest or before their predecessors. The block is requested
+            // again.
             (StoreResult::Refused(bytes), Incomplete::InTurn(blocks)) => {
                 blocks.recycle(bytes);
                 return Ok(Stored::No);
@@ -374,7 +376,7 @@ impl Reassembly {
         }
     }
 
-    /// Returns the progress of the session that a stored block causes.
+    /// Returns the progress of the session after a block was stored.
     fn after_store(&mut self, stored: Stored, now: Time, rng: &mut Rng) -> Progressed {
         match stored {
             Stored::Yes => Progressed::Block,
@@ -421,7 +423,7 @@ impl Reassembly {
 impl SymbolSink for Reassembly {
     fn on_symbol(&mut self, packet: &DataPacket<'_>, now: Time, rng: &mut Rng) -> Result<Progressed, Error> {
         let block = packet.data.payload.block;
-        // The largest number never names a block.
+        // The largest number is never the number of a block.
         if block == u32::MAX
             || self.end.is_none() && block > self.passed.saturating_add(FARTHEST)
             || self.end.is_some_and(|end| block >= end)
@@ -634,7 +636,7 @@ impl SymbolSink for Reassembly {
         _now: Time,
     ) -> Result<Ending, Error> {
         let ending = self.place.finish(blocks, root, durability);
-        // Short content may be stored, read and published in this one call.
+        // Short content may be stored, read and published within this call.
         self.warnings.extend(self.place.take_warnings());
         let ending = ending?;
         if matches!(ending, Ending::Anew) {
@@ -755,7 +757,7 @@ impl SymbolSink for Reassembly {
         let Incomplete::Together(_) = self.incomplete else { return verified };
         let incomplete = self.symbols.saturating_sub(self.symbols_needed);
         let gathered = verified + incomplete * u64::from(self.geometry.symbol_size);
-        // Some symbols exceed the need of their block, and some contain metadata.
+        // The received symbols may exceed the content: some symbols were not needed, and some contain metadata.
         gathered.min(self.content_bytes().unwrap_or(u64::MAX)).max(verified)
     }
 
@@ -785,7 +787,7 @@ impl SymbolSink for Reassembly {
     }
 }
 
-/// Returns the hash of a block's data if the block is as sealed.
+/// Returns the hash of a block's data, if the seal of the block is valid.
 fn hash_of_block(bytes: &[u8]) -> Option<Hash> {
     verify_block(bytes).ok().map(|(_, hash)| hash)
 }

@@ -2,8 +2,8 @@
 //!
 //! A receiver that has all content sends its receipt in its turn. It reports completion only after the receipt is answered. So
 //! the source waits for a lost receipt as it waits for a receiver. The receipt is repeated like a membership message. A relay
-//! stores downstream receipts, answers them, and forwards them in the same way. Until its parent answers, the relay counts the
-//! receivers of these receipts as incomplete.
+//! stores downstream receipts, answers them, and forwards them in the same way. Until the relay's parent has answered a receipt,
+//! the relay counts the receiver that signed the receipt as incomplete.
 
 use super::{ReceiverSession, Stream};
 use crate::event::Event;
@@ -12,7 +12,7 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Message, Name, Receipt, Signed, SigningKey, Status};
 use std::collections::VecDeque;
 
-/// Maximum number of transmissions of a receipt. The last intervals are a second, or the spread if it is longer.
+/// Maximum number of transmissions of a receipt. The last intervals are a second each, or the spread if it is longer.
 const TRIES: u32 = 12;
 
 /// Minimum interval of receipts of one receiver or relay.
@@ -22,7 +22,7 @@ const APART: Span = Span::from_millis(5);
 const MIN_PAUSE: Span = Span::from_millis(10);
 const LATEST: Span = Span::from_secs(1);
 
-/// Number of nonces that are reserved for the replies to queries and joins, counted from the random nonce.
+/// Number of nonces that are reserved for the replies to queries and joins. Nonces are counted from the random nonce.
 const OTHER_ANSWERS: u16 = 2;
 
 /// Receipts that have not been answered yet.
@@ -95,7 +95,7 @@ impl Outgoing {
         self.waiting.len() < before
     }
 
-    /// Gives up the receipts whose last transmission has remained unanswered. Returns their number.
+    /// Drops the receipts whose last transmission was not answered. Returns the number of dropped receipts.
     fn give_up(&mut self, now: Time) -> usize {
         let before = self.waiting.len();
         self.waiting.retain(|pending| pending.tries < TRIES || pending.at > now);
@@ -136,8 +136,8 @@ impl ReceiverSession {
         }
         if given_up > 0 {
             self.events.push_back(Event::warning(match &self.setup.relay {
-                None => "the receipt was not answered".to_owned(),
-                Some(_) => format!("{given_up} receipts of receivers below were not answered"),
+                None => "the source has not acknowledged the receipt".to_owned(),
+                Some(_) => format!("{given_up} receipts of downstream receivers were not acknowledged"),
             }));
             self.on_receipts_fewer(now);
         }

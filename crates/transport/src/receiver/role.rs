@@ -32,7 +32,7 @@ pub(crate) trait Relaying: Send {
         requests: RequestScheduler,
         now: Time,
     ) -> Box<dyn SymbolSink>;
-    /// Returns the congestion control of the relay; `None`: that of a receiver.
+    /// Returns the congestion control of the relay; `None` if it uses the congestion control of a receiver.
     fn control(&self) -> Option<Box<dyn Receiver + Send>>;
 
     /// Whether datagrams of the source are needed in their received form: data datagrams, and other datagrams.
@@ -42,15 +42,15 @@ pub(crate) trait Relaying: Send {
     /// Handles a data packet of `size` bytes, IP header included.
     fn on_packet(&self, packet: &DataPacket<'_>, size: u16, now: Time);
 
-    /// Serves the downstream receivers. `is_rooted` states whether the parent counts this member. Returns whether to report the
-    /// limit of the downstream buffers.
+    /// Serves the downstream receivers. `is_rooted` states whether the parent counts this relay as a member. Returns whether to
+    /// report the limit of the downstream buffers.
     fn tick(&self, is_rooted: bool, now: Time) -> bool;
     /// Returns the time of the next call of [`Relaying::tick`].
     fn tick_at(&self) -> Time;
     /// Returns the first packet number for which the downstream buffers have no room.
     fn limit(&self) -> Seq;
 
-    /// Returns the numbers of downstream receivers and of completed ones, for the report to the parent.
+    /// Returns the number of downstream receivers and the number of completed ones, for the report to the parent.
     fn receivers(&self) -> (u32, u32);
     /// Returns the downstream relays.
     fn tree(&self) -> Vec<TreeNode>;

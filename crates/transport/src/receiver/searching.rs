@@ -1,8 +1,8 @@
 //! Announced sources that have not answered yet.
 //!
 //! An announcement may be a recording, or forged. So a receiver sends a query with a random nonce to the announced address, and
-//! follows the session when a status repeats the nonce. It joins the first announced session at once, which also serves as the
-//! query. It only queries other sessions, and joins one of them if the first remains silent.
+//! follows the session when a status repeats the nonce. The receiver joins the first announced session at once; the join also
+//! serves as the query. Other sessions are only queried. The receiver joins one of them if the first session remains silent.
 
 use super::feedback::millis;
 use super::reachability::is_relayed;
@@ -28,23 +28,23 @@ const MAX_ASKED: usize = 8;
 /// Number of initial queries to a source that does not answer.
 const TRIES: u32 = 6;
 
-/// Interval of further queries to such a source while it is announced.
+/// Interval of further queries to a source that does not answer but is still announced.
 const SELDOM: Span = Span::from_secs(15);
 
 /// Pause in the announcements of a source after which it may have been restarted, so that it is queried again.
 const AWAY: Span = Span::from_secs(1);
 
-/// Number of these queries before the interval is `SELDOM` again.
+/// Number of queries to a source after a pause of `AWAY`, before the interval is `SELDOM` again.
 const TRIES_AGAIN: u32 = 2;
 
-/// First pause between two queries, in addition to the spread; each later pause is twice as long as its predecessor.
+/// First pause between two queries, in addition to the spread. Each later pause is twice as long as the pause before it.
 const FIRST_PAUSE: Span = Span::from_millis(10);
 const MAX_PAUSE: Span = Span::from_secs(1);
 
 /// Interval of queries to an agent in place of a source.
 const ASK_AGENT: Span = Span::from_millis(100);
 
-/// A source that has not been announced for this time is not queried any longer.
+/// Time after the latest announcement of a source for which the source is still queried.
 const GONE_AFTER: Span = Span::from_secs(5);
 
 /// Number of unanswered queries after which a source counts as silent.
@@ -65,7 +65,7 @@ pub(super) struct Candidate {
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     all: Vec<Candidate>,
-    /// The claim of the followed session: no other receiver of this host follows that session.
+    /// The claim of the followed session, which keeps other receivers of this host from following it.
     claim: Option<Claim>,
 }
 
@@ -99,7 +99,7 @@ impl Candidates {
             return;
         }
         if self.all.len() == MAX_ASKED {
-            // The source with the most queries is the least likely to answer.
+            // The source that was queried most often is the least likely to answer.
             let asked = (0..MAX_ASKED).max_by_key(|at| self.all[*at].tries).expect("there are some");
             self.all.remove(asked);
         }
@@ -107,7 +107,7 @@ impl Candidates {
         self.all.push(Candidate { session, source, announce, last_received_at: now, ask_at, tries: 0 });
     }
 
-    /// Schedules early queries for the sessions of a host that shows a sign of life.
+    /// Schedules early queries for the sessions of a host from which a packet has arrived.
     pub(super) fn on_sign_of_life(&mut self, source: SocketAddr, now: Time) {
         let there = self.all.iter_mut().filter(|candidate| candidate.source == source);
         there.for_each(|candidate| candidate.ask_again(now));
@@ -151,15 +151,15 @@ impl Candidates {
         Some(self.all.swap_remove(place))
     }
 
-    /// Schedules another query and resets the count of unanswered ones: the query was sent to another host, so the source is not
-    /// silent.
+    /// Schedules another query and resets the count of unanswered queries. The earlier queries were sent to another host, so they
+    /// do not show that the source is silent.
     fn ask_again(&mut self, session: SessionId, source: SocketAddr, at: Time) {
         if let Some(candidate) = self.find(session, source) {
             (candidate.tries, candidate.ask_at) = (0, at);
         }
     }
 
-    /// Removes and returns the last received source of this session.
+    /// Removes the source of this session that was announced most recently, and returns it.
     pub(super) fn take(&mut self, session: SessionId) -> Option<Candidate> {
         let of_session = self.all.iter().enumerate().filter(|(_, one)| one.session == session);
         let place = of_session.max_by_key(|(_, one)| one.last_received_at)?.0;
@@ -199,8 +199,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Handles a status of a session that is not followed, or from another address than the source's: checks whether it answers a
-    /// query.
+    /// Handles a status of a session that is not followed, or a status from an address other than the source's. Checks whether
+    /// the status answers a query.
     pub(super) fn on_answer(&mut self, session: SessionId, from: SocketAddr, status: &Status, now: Time) {
         let me = Welcome { id: self.setup.id, nonce: self.setup.nonce };
         if !status.welcomed.contains(&me) {
@@ -232,7 +232,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Follows a session: the first one, the present one under a new address or parent, or the next one of a restarted source.
+    /// Follows a session. It may be the first session, the present session with a new address or parent, or the next session of a
+    /// restarted source.
     pub(super) fn accept(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
         self.candidates.clear();
         let is_new = self.stream.as_ref().is_none_or(|stream| stream.session != session);
@@ -265,8 +266,8 @@ impl ReceiverSession {
             || self.setup.relay.as_ref().is_some_and(|relay| relay.is_anothers(session))
     }
 
-    /// Claims the session. This fails if another receiver of this host follows it or a session with the same content, or if no
-    /// place is free.
+    /// Claims the session. This fails if another receiver of this host follows the session or another session with the same
+    /// content. It also fails if the maximum number of sessions is reached.
     fn claim(&mut self, session: SessionId, announce: &Announce, from: SocketAddr) -> bool {
         let standing = match self.codec.form() {
             Form::Sealed => Standing::HasKey,
@@ -281,17 +282,17 @@ impl ReceiverSession {
         is_ours
     }
 
-    /// Records that content has arrived, which secures the session's place.
+    /// Records in the claim that content has arrived, so that other sessions replace this one less easily.
     pub(super) fn keep_place(&self) {
         self.candidates.claim.iter().for_each(Claim::brings_content);
     }
 
-    /// Whether another session has taken the place of the followed one.
+    /// Whether another session has replaced the followed one at this host.
     pub(super) fn has_lost_place(&self) -> bool {
         self.candidates.claim.as_ref().is_some_and(Claim::is_lost)
     }
 
-    /// Ends the session because another one has taken its place. Its source is notified, so that it does not wait.
+    /// Ends the session because another session has replaced it. The source is notified, so that it does not wait.
     pub(super) fn give_way(&mut self, now: Time) {
         let Some(source_address) = self.stream.as_ref().map(|stream| stream.source) else { return };
         self.leave(now);
@@ -429,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn source_that_returns_or_answers_is_queried_promptly() {
+    fn source_that_resumes_or_sends_a_packet_is_queried_promptly() {
         for shows in [false, true] {
             let mut candidates = Candidates::default();
             let mut asked = Vec::new();

@@ -1,9 +1,9 @@
 //! Plausibility of the source's packet numbers: an upper bound from its statuses, and recovery from a forged number.
 //!
 //! A data packet can be forged by every holder of the group's key. In an open session, every host that spoofs the source's
-//! address can forge one. A forged packet number would make a receiver answer packets that have not been sent, and treat genuine
-//! packets as late duplicates. So packet numbers are bounded by the number of the next packet, which each status states. A packet
-//! number that contradicts a later status is discarded, with all values derived from it.
+//! address can forge one. A forged packet number would make a receiver respond to packets that have not been sent, and treat
+//! genuine packets as late duplicates. So packet numbers are bounded by the number of the next packet, which each status states.
+//! A packet number that contradicts a later status is discarded, with all values derived from it.
 
 use super::{BASE, Phase, ReceiverSession};
 use crate::announced::scheme_of;
@@ -14,27 +14,29 @@ use faircast_core::packet::{Echo, Layer, Seq};
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Kind, Status, peek};
 
-/// Number of packets that may exceed the last status at any pace: a burst that overtakes its status.
+/// Number by which a packet number may exceed the number in the latest status, whatever the pace: a burst may overtake the status
+/// that covers it.
 const SLACK: u64 = 64;
 
-/// Maximum growth of the pace since the last status. A starting source doubles its rate in each round trip, and statuses are two
-/// round trips apart.
+/// Maximum growth factor of the pace since the last status. A starting source doubles its rate in each round trip, and statuses
+/// are two round trips apart.
 const FASTER: f64 = 4.0;
 
-/// Number of sent packets that each received packet since the last status explains: half of the packets may be lost.
+/// Number of sent packets for which each received packet accounts, since the latest status: half of the packets may be lost.
 const EXPLAINED: u64 = 2;
 
 /// Half-life of the measured pace.
 const HALF_LIFE: Span = Span::from_secs(1);
 
-/// Minimum interval of statuses for the pace. The source sends statuses at longer intervals, so shorter ones result from delays
-/// on the path.
+/// Minimum interval between two statuses from which the pace is measured. The source sends statuses at longer intervals, so a
+/// shorter interval results from delays on the path.
 const MIN_INTERVAL: Span = Span::from_millis(2);
 
 /// Maximum time by which a status and data may overtake each other.
 const REORDERED: Span = Span::from_millis(10);
 
-/// An active source sends statuses more often than this. So a lower packet number after this time is not a late status.
+/// Maximum age of the last status for which a lower packet number counts as a late status. An active source sends statuses more
+/// often.
 const LATE: Span = Span::from_millis(400);
 
 /// The packet numbers of one layer.
@@ -42,9 +44,9 @@ const LATE: Span = Span::from_millis(400);
 pub(super) struct SequenceBounds {
     /// The next packet number according to the last status, and the arrival time of this status.
     reported: Option<(u64, Time)>,
-    /// Packets per second between statuses.
+    /// Number of packets per second, measured between statuses.
     pace: f64,
-    /// Number of packets received since that status with this number or a higher one.
+    /// Number of packets that have arrived since the status in `reported`, and have the number in that status or a higher number.
     since: u64,
     newest: Option<(Seq, Time)>,
     /// The newest packet that was consistent with a status.
@@ -69,7 +71,7 @@ impl SequenceBounds {
     }
 
     /// Records the number of the next packet, as the source states it. Returns whether a packet beyond that number had arrived;
-    /// it is discarded.
+    /// such a number is discarded.
     pub(super) fn on_stated(&mut self, next: u64, arrived: Time) -> bool {
         let known = self.reported;
         if known.is_some_and(|(known, at)| next < known && arrived.since(at) < LATE) {
@@ -133,7 +135,7 @@ impl ReceiverSession {
         }
         if !std::mem::replace(&mut stream.forgery_reported, true) {
             self.events.push_back(Event::warning(
-                "packets arrived with numbers that the source has not reached: another host sends in its name; they are ignored",
+                "packets arrived with numbers that the source has not reached: another host forges packets of this source; the forged packets are ignored",
             ));
         }
     }
@@ -162,7 +164,7 @@ mod tests {
         Time::ZERO + Span::from_millis(millis)
     }
 
-    /// Returns the bounds after a thousand packets a second and a status each 20 ms, until this time.
+    /// Returns the bounds at time `until`, after a thousand packets a second and a status every 20 ms.
     fn steady(until: u64) -> SequenceBounds {
         let mut numbers = SequenceBounds::default();
         for millis in 0..until {
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn later_status_corrects_the_newest_packet_number() {
+    fn later_status_discards_a_higher_packet_number() {
         let mut numbers = steady(1_000);
         assert!(numbers.allows(1_050, at(1_000)));
         numbers.on_packet(Seq(1_050), at(1_000));
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn lower_status_is_ignored_unless_the_earlier_one_is_old() {
+    fn lower_packet_number_in_a_status_counts_only_after_a_pause() {
         let mut numbers = steady(1_000);
         assert!(!numbers.on_stated(900, at(1_060)));
         assert_eq!(numbers.newest(), Some((Seq(999), at(999))));

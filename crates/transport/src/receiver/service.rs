@@ -1,14 +1,14 @@
 //! Detection of a parent that answers but serves no data.
 //!
 //! A source, relay or agent may announce a session and claim to have all content, but withhold the requested symbols. It may also
-//! send symbols of blocks that do not verify. Once a second, the receiver checks its progress. After a fraction of the idle
-//! timeout without progress, it leaves such a parent for another one that it receives. At the end of the idle timeout it ends the
+//! send symbols of blocks that do not verify. Once a second, the receiver checks its own progress. After a fraction of the idle
+//! timeout without progress, it leaves such a parent, if it receives another parent. At the end of the idle timeout it ends the
 //! session; verified blocks remain stored.
 //!
 //! A second counts only while symbols are requested and packets of the parent arrive. A parent that sends data for other
 //! receivers is excused, unless blocks do not verify. A relay may itself wait for its parent for the whole idle timeout. So its
 //! children wait longer, in proportion to their distance from the source. A parent that states that it has no content yet is left
-//! later, if another parent is received. It never causes an end, because its source may be paused.
+//! later, if another parent is received. Such a parent never ends the session, because its source may be paused.
 
 use super::reachability::{LEFT_AFTER, MOVED_AFTER};
 use super::{Phase, ReceiverSession};
@@ -19,7 +19,7 @@ use faircast_wire::Announce;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Time for which a parent is excused by data that this receiver cannot use.
+/// Time after the latest data for which a parent is excused, although this receiver cannot use the data.
 const EXCUSED: Span = Span::from_secs(5);
 
 /// The progress of a receiver.
@@ -38,15 +38,15 @@ pub(crate) struct Reached {
 pub(super) struct Service {
     /// Whether symbols were requested since the latest progress.
     asked: bool,
-    /// Progress at its latest change, and the maximum number of symbols since. A receiver that collects a wrong block repeatedly
-    /// never exceeds that maximum.
+    /// Progress when the number of stored blocks last changed, except for `symbols`: the largest number of symbols held at any
+    /// time since then. A receiver that collects the same block again and again, because the block does not verify, never exceeds
+    /// that number.
     best: Reached,
     /// Maximum number of symbols under the present parent.
     most_here: u64,
     /// Arrival time of the latest data.
     data_at: Time,
-    /// Seconds without progress and without excuse since the latest progress; `vain_here`: the part of them under the present
-    /// parent.
+    /// Seconds without progress and without excuse since the latest progress; `vain_here`: the seconds under the present parent.
     vain: u64,
     vain_here: u64,
     /// Seconds without progress under the present parent.
@@ -64,7 +64,7 @@ impl Service {
         self.data_at = now;
     }
 
-    /// Records that another parent serves from now on.
+    /// Records that another parent serves this receiver from now on.
     pub(super) const fn on_other_parent(&mut self) {
         (self.best.wrong, self.most_here) = (0, 0);
         (self.vain_here, self.idle_here) = (0, 0);
@@ -96,7 +96,7 @@ impl Service {
         }
     }
 
-    /// Whether to leave the parent because of this time without progress.
+    /// Whether to leave the parent, because there was no progress for too long.
     fn is_vain(&self, idle_timeout: Span) -> bool {
         Span::from_secs(self.vain_here) >= idle_timeout.scaled(LEFT_AFTER)
             || Span::from_secs(self.idle_here) >= idle_timeout
@@ -104,7 +104,7 @@ impl Service {
 }
 
 impl ReceiverSession {
-    /// Whether the parent serves no data, so that another one is searched for.
+    /// Whether the parent serves no data, so that another parent is searched for.
     pub(super) fn is_unserved(&self) -> bool {
         self.sends_to().is_some_and(|parent| self.has_forsaken(parent))
     }
@@ -175,7 +175,7 @@ mod tests {
         Time::ZERO + Span::from_secs(100 + second)
     }
 
-    /// Returns the number of seconds after which a parent with this progress is left.
+    /// Returns the number of seconds after which a receiver with this progress leaves its parent.
     fn left_after(asks: bool, reached: impl Fn(u64) -> (Reached, bool)) -> Option<u64> {
         let mut service = Service::default();
         (0..200).find(|second| {

@@ -1,4 +1,4 @@
-//! The storage of a transfer. Its ledger stays in the session; a worker performs the operations on its files.
+//! The storage of a transfer. The session has the ledger of the storage; a worker performs the operations on the files.
 //!
 //! A session plans operations without waiting for them; the next [`Storage::poll`] processes their results.
 
@@ -118,7 +118,7 @@ impl Storage {
         Ok(settled)
     }
 
-    /// Drops the pending operations, except those of the running job.
+    /// Drops the pending operations. The operations of the running job continue.
     pub(super) fn drop_waiting(&mut self) {
         self.files.drop_waiting();
     }

@@ -22,13 +22,13 @@ use faircast_wire::{DataPacket, Status};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
-/// Memory for the incomplete blocks of one layer: there are rarely more than two at a time.
+/// Memory for the incomplete blocks of one layer, bytes. There are rarely more than two such blocks at a time.
 const INCOMPLETE: usize = 16 << 20;
 
-/// Divisor of the memory that gives the part for data that waits for files and programs.
+/// The memory divided by this number is available for data that waits for files and programs.
 const BEHIND: usize = 8;
 
-/// Maximum jump of a stream, in blocks.
+/// Maximum distance of a stream's block from the newest known block, in blocks. Blocks beyond it are ignored.
 const FARTHEST: u32 = 1 << 16;
 
 /// The streams of a session, by layer.
@@ -56,7 +56,7 @@ struct Lane {
     state: State,
     /// Number of packets received since the layer was joined.
     packets: u64,
-    /// The newest blocks, each with the count of packets at its first packet.
+    /// The newest blocks, each with the value of `packets` at the arrival of its first packet.
     newest: VecDeque<(u32, u64)>,
     /// The next block to write.
     next: u32,
@@ -179,12 +179,15 @@ impl Streams {
             format!("{lost} of {all} blocks of layer {layer} are missing")
         });
         let refused = refused.map(|(layer, lane)| {
-            format!("the reader of layer {layer} was too slow for {} blocks", lane.refused)
+            format!(
+                "the reader of layer {layer} was too slow, so that {} blocks are missing from its output",
+                lane.refused
+            )
         });
         lost.chain(refused).collect()
     }
 
-    /// Ends the output of a layer for now, and writes its complete blocks.
+    /// Ends the output of a layer until it is joined again, and writes its complete blocks.
     fn stop(&mut self, layer: usize, now: Time) -> Result<(), Error> {
         let lane = &mut self.lanes[layer];
         let since = match lane.state {

@@ -50,7 +50,7 @@ pub(crate) trait SymbolSink: Send {
         Ok(())
     }
 
-    /// Returns the number of files known to be withdrawn; `None` if it is irrelevant.
+    /// Returns the number of files known to be withdrawn; `None` if this sink does not depend on them.
     fn withdrawn(&self) -> Option<usize> {
         None
     }
@@ -58,7 +58,7 @@ pub(crate) trait SymbolSink: Send {
     /// Handles an announcement of the session, which may contain changed fields.
     fn on_announce(&mut self, _announce: &Announce) {}
 
-    /// Handles a page of hashes. Returns whether it completes a block.
+    /// Handles a page of hashes. Returns whether the page completes a block.
     ///
     /// # Errors
     /// If the page completes a block that cannot be written.
@@ -79,7 +79,7 @@ pub(crate) trait SymbolSink: Send {
     /// Schedules a request soon, because symbols may be missing. Has no effect in sinks without requests.
     fn arm(&mut self, _now: Time, _rng: &mut Rng) {}
 
-    /// Skips the blocks before this one, which the source has dropped.
+    /// Skips all blocks before block `oldest`, which the source has dropped.
     ///
     /// # Errors
     /// If stored blocks cannot be written.
@@ -119,8 +119,9 @@ pub(crate) trait SymbolSink: Send {
     /// Whether all content has been received.
     fn is_complete(&self) -> bool;
 
-    /// Finishes content of `blocks` blocks: compares its root with this one, and gives files their names. Blocks that contradict
-    /// the source are received again ([`Ending::Anew`]). While files are being renamed, call this again ([`Ending::UnderWay`]).
+    /// Finishes content of `blocks` blocks: compares its root hash with `root`, and gives files their names. Blocks that
+    /// contradict the source are received again ([`Ending::Anew`]). While files are being renamed, call this again
+    /// ([`Ending::UnderWay`]).
     ///
     /// # Errors
     /// If the content is not as expected, or cannot be written.
@@ -132,7 +133,7 @@ pub(crate) trait SymbolSink: Send {
         now: Time,
     ) -> Result<Ending, Error>;
 
-    /// Processes results of jobs. Returns whether they have added blocks.
+    /// Processes results of jobs. Returns whether blocks were added.
     ///
     /// # Errors
     /// If a job failed.
@@ -150,7 +151,7 @@ pub(crate) trait SymbolSink: Send {
         false
     }
 
-    /// Returns the work on files in progress, and its progress in percent.
+    /// Returns the work in progress on files, and the percentage that is done.
     fn activity(&self) -> Option<(Activity, u8)> {
         None
     }
@@ -160,12 +161,13 @@ pub(crate) trait SymbolSink: Send {
         Time::NEVER
     }
 
-    /// Returns the symbols to request now, as (block, symbols), if a request is due.
+    /// Returns the symbols to request now, as pairs of a block and a number of symbols, if a request is due.
     fn due(&mut self, _now: Time, _rng: &mut Rng) -> &[(u32, u16)] {
         &[]
     }
 
-    /// Whether received symbols of this block did not verify. With 0 symbols: whether the page with its hash did not verify.
+    /// Whether received symbols of this block did not verify. If `_symbols` is 0: whether the page with the hash of this block
+    /// did not verify.
     fn is_wrong(&self, _block: u32, _symbols: u16) -> bool {
         false
     }
@@ -178,7 +180,7 @@ pub(crate) trait SymbolSink: Send {
     /// Handles a change of the parent or of the source's address.
     fn on_other_parent(&mut self) {}
 
-    /// Whether packets of the session are so old that its source can no longer be active.
+    /// Whether the latest packets of the session are so old that the source cannot be active any longer.
     fn is_outdated(&self, _now: Time) -> bool {
         false
     }
@@ -208,12 +210,12 @@ pub(crate) trait SymbolSink: Send {
     /// Returns the number of verified and stored bytes, from which a restarted receiver continues.
     fn stored_bytes(&self) -> u64;
 
-    /// Returns the bytes of the whole content, if known.
+    /// Returns the number of bytes of the whole content, if known.
     fn content_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Returns the bytes verified in an earlier run, and the part of them that had to be received again.
+    /// Returns the number of bytes verified in an earlier run, and the number of these bytes that had to be received again.
     fn resumed_bytes(&self) -> (u64, u64) {
         (0, 0)
     }

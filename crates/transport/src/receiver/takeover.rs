@@ -1,8 +1,9 @@
 //! Takeover: another session of the same source replaces the followed session, which has been interrupted.
 //!
-//! The followed session must be silent, as for a source that moves. The new session must answer, like every session before it is
-//! joined. By its source's own clock, it must have begun after the last packet of the followed session. So two simultaneous
-//! sessions of one host do not end each other during a short network failure. The clocks of different hosts are never compared.
+//! The followed session must be silent, as for a source that moves. The new session must answer a query, like every session
+//! before it is joined. By its source's own clock, it must have begun after the last packet of the followed session. So two
+//! simultaneous sessions of one host do not end each other during a short network failure. The clocks of different hosts are
+//! never compared.
 
 use super::reachability::MOVED_AFTER;
 use super::{ParentLink, Phase, ReceiverSession, Totals};
@@ -14,11 +15,11 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, MemberState, Message};
 use std::net::{IpAddr, SocketAddr};
 
-/// Time that an announcement may have spent in relays.
+/// Maximum time that an announcement may have spent in relays.
 const AGE_MARGIN: Span = Span::from_millis(500);
 
 impl ReceiverSession {
-    /// Whether the followed session has been silent long enough to be left for another one, or serves no data.
+    /// Whether the followed session has been silent long enough to be left for another session, or serves no data.
     pub(super) fn is_quiet(&self, now: Time) -> bool {
         now.since(self.clocks.received_at) >= MOVED_AFTER || self.is_unserved()
     }
@@ -54,7 +55,7 @@ impl ReceiverSession {
         self.end_superseded(announce, now);
     }
 
-    /// Ends the followed session in favour of another one. The followed session fails if content is still missing.
+    /// Ends the followed session in favour of another session. The followed session fails if content is still missing.
     fn end_superseded(&mut self, announce: &Announce, now: Time) {
         if self.phase == Phase::Receiving {
             let silent = now.since(self.clocks.received_at);
@@ -77,7 +78,7 @@ impl ReceiverSession {
     ) {
         if self.setup.relay.is_some() {
             // The cached symbols belong to the session that has ended. Downstream receivers follow the new session by themselves.
-            // The source of the new session does not know this relay, so it is not notified of the failure.
+            // The source of the new session does not know this relay, so the source is not notified of the failure.
             self.failure = Some(Error::Transfer(TransferError::SourceRestarted));
             self.totals.finished = now;
             self.phase = Phase::Over;
@@ -115,10 +116,11 @@ impl ReceiverSession {
         }
         let Some(former) = self.stream.take() else { return };
         let verified = former.sink.stored_bytes();
-        let goes_on =
-            format!("it has other content; {verified} verified bytes of the former session stay stored");
+        let goes_on = format!(
+            "the new session has other content; {verified} verified bytes of the former session remain stored"
+        );
         self.report_takeover(&announce, now.since(self.clocks.received_at), &goes_on);
-        // The former process of the source may still be running, and must not wait.
+        // The former process of the source may still be running, and must not wait for this receiver.
         let member = self.stranger(MemberState::Leaving, 0);
         for _ in 0..2 {
             self.outbox.add_to(former.session, Message::Member(member.clone()), former.source, now);
@@ -131,23 +133,23 @@ impl ReceiverSession {
         }
     }
 
-    /// Reports that a session replaces the followed one, and how this receiver continues.
+    /// Reports that another session replaces the followed one, and how this receiver continues.
     fn report_takeover(&mut self, announce: &Announce, silent: Span, goes_on: &str) {
         self.events.push_back(Event::warning(format!(
-            "{} started a new session; the session that broke off {:.0} s ago ends here; {goes_on}",
+            "{} started a new session, so the session that was interrupted {:.0} s ago ends; {goes_on}",
             announce.name,
             silent.as_secs_f64()
         )));
     }
 }
 
-/// Returns the age of a session at its announcement, by its source's clock; up to a second less than the real age.
+/// Returns the age of a session at its announcement, by its source's clock. The result is up to a second too small.
 pub(super) fn age(announce: &Announce) -> Span {
     Span::from_nanos(announce.unix_secs.saturating_mul(1_000_000_000).saturating_sub(announce.started))
 }
 
-/// Returns the host of a source. A source that serves hosts by unicast only is its own relay, and its own session stays within
-/// the host.
+/// Returns the host of a source. If a source serves hosts by unicast only, its own address is a loopback address. Its relay in
+/// the same process has an address of the host.
 pub(super) fn host_of(announce: &Announce) -> IpAddr {
     let Announce { source, parent, .. } = announce;
     if source.ip().is_loopback() { parent.ip() } else { source.ip() }

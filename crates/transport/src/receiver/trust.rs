@@ -4,12 +4,12 @@ use crate::error::JoinObstacle;
 use faircast_core::packet::SessionId;
 use faircast_wire::{Announce, Hashes, Signed, Status, VerifyKey, VerifyKeys};
 
-/// The key that signed one session's announcement, and the latest signed statement.
+/// The key that signed the announcement of one session, and the latest signed statement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trust {
     key: VerifyKey,
     about: Signed,
-    /// The signed number of blocks, number of withdrawn files, and root.
+    /// The signed number of blocks, the signed number of withdrawn files, and the signed root hash.
     reported: Option<(u32, u32, [u8; 32])>,
 }
 
@@ -56,7 +56,7 @@ impl Trust {
             }
             _ => None,
         };
-        // The list of withdrawn files only grows, so a signature for a shorter list is older.
+        // The list of withdrawn files only grows, so a signature that covers fewer withdrawn files is older.
         if let Some((blocks, withdrawn, root, signature)) = end
             && self.reported.is_none_or(|(_, before, _)| before < withdrawn)
             && self.key.verifies_root(&self.about, (blocks, withdrawn), &root, &signature)

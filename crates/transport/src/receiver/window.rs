@@ -1,9 +1,9 @@
 //! The receive window: the number of further packets that this host's buffers can take. This module also decides when to
 //! advertise it to the source.
 //!
-//! As in TCP (RFC 9293, 3.8.6), the right edge of the window does not depend on the present fill of the buffer. It is the newest
-//! packet taken out of the socket, plus the capacity of the socket's buffer. A receiver that cannot keep up advertises less: the
-//! number of packets that it takes out in [`DELAY`]. Otherwise packets that wait in its socket would delay its reports.
+//! As in TCP (RFC 9293, 3.8.6), the right edge of the window does not depend on the present fill level of the buffer. It is the
+//! newest packet taken out of the socket, plus the capacity of the socket's buffer. A receiver that cannot keep up advertises
+//! less: the number of packets that it takes out in [`DELAY`]. Otherwise packets that wait in its socket would delay its reports.
 //!
 //! In a large group, receivers that cannot keep up advertise in turns, at most two thousand times a second in total. Each
 //! advertises the number of packets that it takes out in two of its turns. If turns are too rare to be useful, no receiver
@@ -27,38 +27,39 @@ const LAZY: f64 = 1.0 / 4.0;
 /// Interval of advertisements of a receiver that keeps up.
 const REGULARLY: Span = Span::from_millis(25);
 
-/// Divisor of the window: when this part of it was used since the last advertisement, a new one is due.
+/// A new advertisement is sent when the window divided by this number has been used since the latest advertisement.
 const PART: u64 = 4;
 
-/// Divisor of the window: a smaller change is advertised only after [`CALM`].
+/// A change smaller than the window divided by this number is advertised only after [`CALM`].
 const LITTLE: u64 = 64;
 
-/// If every packet taken out during a [`LOOK`] waited longer than this, the receiver cannot keep up.
+/// Waiting time in the buffer: if every packet taken out during a [`LOOK`] has waited longer, the receiver cannot keep up.
 const WAITED: Span = Span::from_millis(10);
 
-/// Period over which the receiver measures whether it keeps up, and its rate of taking packets out.
+/// Period over which the receiver measures whether it keeps up, and the rate at which it takes packets out.
 const LOOK: Span = Span::from_millis(20);
 
-/// Delay in its buffer that a slow receiver allows. It is long enough for the processes of a busy host to take turns.
+/// Target delay in the buffer of a slow receiver. It is long enough for the processes of a busy host to take turns.
 const DELAY: Span = Span::from_millis(100);
 
-/// Time after a loss in its own buffer for which a receiver advertises no more than the buffer holds.
+/// After its own buffer has dropped packets, a receiver advertises no more packets than the buffer holds, for this time.
 const WARY: Span = Span::from_secs(5);
 
 /// Minimum window, in packets.
 const MIN_WINDOW: f64 = 16.0;
 
-/// Growth factor of the window in each [`LOOK`] while the receiver keeps up, limited to the whole room.
+/// Growth factor of the window in each [`LOOK`] while the receiver keeps up, until the window is the whole buffer.
 const GROWTH: f64 = 1.25;
 
 /// Fraction of the window that delayed packets must fill before a receiver in a large group advertises. Otherwise, in a stream of
 /// a few packets a second, all receivers on briefly busy hosts would advertise, although their buffers would never fill.
 const FILLS: f64 = 1.0 / 64.0;
 
-/// Fill from which the packets in the buffer are counted.
+/// Minimum fill level of the buffer, as a fraction of its capacity, at which its packets are counted.
 const COUNTED: f64 = 1.0 / 16.0;
 
-/// Minimum interval of advertisements of a receiver that limits the source, multiplied by the number of members of a small group.
+/// Interval per member at which a receiver in a small group advertises while it limits the source; `OFTEN_MIN`: minimum of the
+/// whole interval.
 const OFTEN: Span = Span::from_micros(500);
 const OFTEN_MIN: Span = Span::from_millis(2);
 
@@ -70,16 +71,16 @@ const MIN_INTERVAL: Span = Span::from_micros(500);
 const CROWD_MIN: Span = Span::from_millis(20);
 const CROWD_TURN: Span = Span::from_micros(500);
 
-/// Maximum interval of turns. Beyond it there are no windows, because a source that is held back does not wait longer for a
-/// silent receiver.
+/// Maximum interval of a member's turns. If the interval would be longer, no windows are advertised: the source obeys a window
+/// only for this time after the latest advertisement.
 const CROWD_MAX: Span = Span::from_secs(1);
 
-/// In a large group: time for which a receiver that could not keep up continues to advertise. In a small group: delay of small
-/// changes.
+/// In a large group: time for which a receiver that was slow continues to advertise. In a small group: delay of the advertisement
+/// of small changes.
 const CALM: Span = Span::from_secs(1);
 
-/// First repetition interval of an advertisement without new data, because an advertisement may be lost. The interval grows, and
-/// there are [`REPEATS`] repetitions.
+/// First interval at which an advertisement is repeated if no data arrives, because the advertisement may be lost. The interval
+/// grows, and there are [`REPEATS`] repetitions.
 const REPEAT: Span = Span::from_millis(10);
 const REPEATS: u32 = 6;
 
@@ -105,7 +106,7 @@ pub(super) struct Window {
     asked: bool,
     members: u32,
     look: BufferStats,
-    /// The advertised window in packets, if smaller than the whole room.
+    /// The advertised window in packets, if it is smaller than the buffer.
     size: f64,
     /// Last time at which the receiver could not keep up.
     slow_at: Option<Time>,
@@ -113,11 +114,12 @@ pub(super) struct Window {
     dropped_at: Option<Time>,
     /// Minimum round-trip time that the source has reported.
     rtt: Span,
-    /// In a large group: whether the source may know a limit; `lifted`: the number of advertisements that have lifted it.
+    /// In a large group: whether the source may have a limit of this receiver; `lifted`: the number of advertisements that have
+    /// lifted the limit.
     limits: bool,
     lifted: u32,
-    /// In a large group: start of the time without keeping up; `place`: the part of the members' turns that precedes this
-    /// receiver's turn.
+    /// In a large group: time since which the receiver has not kept up; `place`: the fraction of the members' turns that precedes
+    /// this receiver's turn.
     slow_from: Time,
     place: f64,
 }
@@ -129,7 +131,7 @@ struct Advertisement {
     passed: Seq,
     /// Number of packets since the previous advertisement.
     step: u64,
-    /// Number of repetitions without new data.
+    /// Number of repetitions since the latest new data.
     times: u32,
 }
 
@@ -137,9 +139,9 @@ struct Advertisement {
 #[derive(Debug, Default)]
 struct BufferStats {
     from: Option<(Time, Seq)>,
-    /// Minimum waiting time of a packet in the buffer.
+    /// Shortest time for which a packet has waited in the buffer.
     waited: Option<Span>,
-    /// Packets taken out per second, averaged over the last measurements.
+    /// Number of packets taken out per second, averaged over the latest measurements.
     rate: f64,
 }
 
@@ -149,17 +151,19 @@ struct Probe {
     at: Time,
     used: u64,
     count: u64,
-    /// The last run of packets that arrived together (coalesced). Some of them may not have been in the buffer at that moment.
+    /// The latest run of packets that arrived together (coalesced). Some of these packets may not have been in the buffer at the
+    /// moment of the measurement.
     run: (Time, u64),
 }
 
 impl Window {
-    /// Returns a window for datagrams of `size` bytes on the wire. `place` is the part of all turns that precedes this receiver's
-    /// turn.
+    /// Returns a window for datagrams of `size` bytes on the wire. `place` is the fraction of all turns that precedes this
+    /// receiver's turn.
     pub(super) fn new(size: u16, place: f64) -> Window {
         let size = usize::from(size);
-        // A datagram takes a power of two, plus the kernel's own record. Some drivers take a page for each datagram. The estimate
-        // is then too low by less than a factor of two, and the packets still fit the whole buffer.
+        // A buffered datagram takes its size, rounded up to a power of two, plus the kernel's own record. If a driver takes a
+        // page for each datagram, this estimate is too low by less than a factor of two. The advertised packets then still fit
+        // the whole buffer.
         let usual = (size.next_power_of_two() + 256) as f64;
         let cost = usual.max(MIN_COST) * 1.25;
         Window {
@@ -198,7 +202,7 @@ impl Window {
         }
     }
 
-    /// Handles a status. All packets that the source sent before it have arrived or are lost.
+    /// Handles a status. All packets that the source sent before the status have arrived or are lost.
     pub(super) fn on_status(&mut self, next_seq: u64, members: u32, rtt: Span, held: bool) {
         self.rtt = self.rtt.min(rtt);
         if self.passed.is_some() {
@@ -208,13 +212,13 @@ impl Window {
         self.asked |= held && (self.is_small_group() || self.limits || self.lifted < LIFTS);
     }
 
-    /// Discards packet numbers from this one on, which were forged.
+    /// Discards the packet numbers from `next` on, which were forged.
     pub(super) fn go_back(&mut self, next: u64) {
         self.passed = self.passed.min(next.checked_sub(1).map(Seq));
         self.look.from = None;
     }
 
-    /// Records the present fill of the socket's buffer.
+    /// Records the present fill level of the socket's buffer.
     pub(super) fn on_backlog(&mut self, backlog: Backlog, now: Time) {
         if backlog.dropped > self.buffer.dropped {
             self.dropped_at = Some(now);
@@ -319,13 +323,13 @@ impl Window {
             (self.limits, self.lifted) = (true, 0);
             return Some(Seq(passed.0 + 1 + self.room()));
         }
-        // The receiver is not slow any longer. It advertises this once, and again while the source waits.
+        // The receiver is not slow any longer. It advertises an unlimited window once, and again while the source waits.
         self.limits = false;
         self.lifted += 1;
         Some(faircast_wire::Window::UNLIMITED)
     }
 
-    /// Whether the source may know a limit of this receiver.
+    /// Whether the source may have received a limit of this receiver.
     pub(super) fn may_limit(&self) -> bool {
         self.reported.is_some() && (self.is_small_group() || self.limits)
     }
@@ -358,7 +362,7 @@ impl Window {
         let new = passed.0.saturating_sub(reported.passed.0);
         let pause = match (small, self.is_slow() || self.asked) {
             _ if new == 0 && !self.asked => {
-                // Without this repetition, a lost advertisement might stop the source.
+                // Without this repetition, the source might wait indefinitely after a lost advertisement.
                 let matters = reported.step >= self.room() / PART || self.is_slow();
                 let waits = reported.times < REPEATS && matters;
                 let pause = (REPEAT * (1 << reported.times)).max(if small { Span::ZERO } else { turns });
@@ -402,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn right_edge_is_the_last_processed_packet_plus_the_buffer() {
+    fn window_edge_is_the_last_processed_packet_plus_the_buffer() {
         let mut window = window(1);
         assert_eq!(window.due(at(0)), None, "nothing has come yet");
         window.on_packet(Seq(9), at(1), at(1));
@@ -420,7 +424,7 @@ mod tests {
 
     /// The first packets may arrive before the driver states the size of the buffer.
     #[test]
-    fn window_is_the_whole_buffer_if_its_size_is_stated_late() {
+    fn window_is_the_whole_buffer_if_the_buffer_size_is_stated_late() {
         let mut late = Window::new(1500, 0.0);
         late.on_status(0, 1, Span::from_millis(1), false);
         for seq in 0..30 {
@@ -500,11 +504,11 @@ mod tests {
     }
 
     #[test]
-    fn receiver_of_a_large_group_advertises_only_a_filling_buffer() {
+    fn member_of_a_large_group_advertises_only_if_its_buffer_fills() {
         let mut window = window(40);
         window.on_packet(Seq(0), at(0), at(0));
         assert_eq!(window.deadline(), Time::NEVER);
-        // The host is busy, but its packets hardly fill the buffer.
+        // The host is busy, but packets hardly fill its buffer.
         (1..20).for_each(|n| window.on_packet(Seq(n), at(n * 100_000), at(n * 100_000 + 30_000)));
         assert_eq!(window.deadline(), Time::NEVER);
         let begin = 2_000_000;

@@ -1,4 +1,4 @@
-//! One branch of a relay as an endpoint: a source session that starts once there is something to announce.
+//! One branch of a relay as an endpoint. Its source session starts when the relay has received an announcement.
 
 use super::downstream_scheduler::DownstreamScheduler;
 use super::{End, SessionHandle};
@@ -19,20 +19,20 @@ use faircast_wire::{
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Join timeout of branches: they wait for receivers for as long as the source exists.
+/// Join timeout of branches: a branch waits for receivers while the source exists.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// Parts of a new branch.
+/// Parameters of a new branch.
 #[derive(Debug, Clone)]
 pub(crate) struct BranchSetup {
-    /// Receiver ID of the relay in packets of the branch, and a random number of this branch and session.
+    /// Receiver ID that the relay states in packets of the branch. The next field is a random number for this branch and session.
     pub(crate) me: ReceiverId,
     pub(crate) boot: u64,
     /// Key of relays. Without it only unsealed sessions are relayed.
     pub(crate) key: Option<HopKey>,
     /// Destination of packets: a group, or one host.
     pub(crate) to: SocketAddr,
-    /// Local address: the source of packets and the destination of feedback.
+    /// Local address, from which packets are sent and to which feedback is sent.
     pub(crate) local: SocketAddr,
     /// Size of the IP and UDP headers of each datagram, bytes.
     pub(crate) overhead: usize,
@@ -40,20 +40,20 @@ pub(crate) struct BranchSetup {
     pub(crate) ttl: u8,
     /// Duration of silence after which a receiver is given up.
     pub(crate) idle_timeout: Duration,
-    /// Minimum feedback spread: the random delay of feedback.
+    /// Minimum time over which feedback is spread.
     pub(crate) spread: Span,
     pub(crate) seed: u64,
-    /// Whether the branch serves one host, and ends if that host does not join in time.
+    /// Whether the branch serves one host. Such a branch ends if its host does not join in time.
     pub(crate) to_host: bool,
 }
 
-/// Congestion control of branches of a layered session. Its packets are no longer than the packets of other schemes.
+/// Congestion control of branches of a layered session. Its packets are at most as long as packets of other schemes.
 const BELOW_LAYERS: &str = "le-sbcc";
 
 /// Interval of checks of the downstream relays.
 const RELAYS_EVERY: Span = Span::from_millis(500);
 
-/// Join timeout of an attached host. A host that does not join within it wants another session.
+/// Join timeout of an attached host. A host that does not join in this time is assumed to look for another session.
 const JOIN_WITHIN: Span = Span::from_secs(10);
 
 /// A branch of a relayed session.
@@ -66,7 +66,8 @@ pub(crate) struct Branch {
     began: Time,
     /// Time of the next check of the downstream relays.
     relays_at: Time,
-    /// ID and address of a child that attaches again: the branch's socket receives its datagrams instead of the relay's port.
+    /// ID and address of a child that attaches again. The branch must answer, because the child's datagrams reach the branch's
+    /// socket, not the relay's port.
     asked: Option<(ReceiverId, SocketAddr)>,
     /// Whether no receiver has joined within `JOIN_WITHIN`.
     is_vain: bool,
@@ -95,7 +96,7 @@ impl Branch {
         self.setup.to == host
     }
 
-    /// Starts the downstream session, once there is something to announce.
+    /// Starts the downstream session if the relay has received an announcement.
     fn begin(&mut self, now: Time) {
         if self.session.is_some() {
             return;
@@ -149,12 +150,12 @@ impl Branch {
         self.began = now;
     }
 
-    /// Reports the number of downstream receivers to the upstream side.
+    /// Reports the number of the branch's receivers to the upstream side.
     fn emit_progress(&mut self, now: Time) {
         let Some(session) = &mut self.session else { return };
         session.exchange_completions(|fresh| self.shared.lock().on_done(self.place, fresh, now), now);
         let (mut tally, rate) = (session.tally(), session.rate());
-        // A downstream relay without receivers does not delay the session: it waits for receivers, like this branch.
+        // A downstream relay without receivers does not delay the session: that relay waits for receivers itself.
         if session.is_gathering() && tally.receivers == 0 {
             tally.unfinished = 0;
         }
@@ -177,8 +178,9 @@ impl Branch {
         }
     }
 
-    /// Schedules an answer to a served host that attaches again, which shows that the relay is alive. Another process at its
-    /// address gets a new branch, if the earlier process is silent.
+    /// Schedules an answer to a served host that attaches again. The answer shows that the relay is alive. If another process
+    /// attaches from the host's address and the earlier process is silent, ends this branch. The other process then gets a new
+    /// branch.
     fn on_attach(&mut self, attach: &Attach, from: SocketAddr) {
         let mut passing = self.shared.lock();
         let place = self.place;
@@ -206,7 +208,7 @@ impl Branch {
     }
 }
 
-/// Returns the congestion control of branches, which is that of the session. A layered session is relayed at one rate per branch.
+/// Returns the congestion control of branches: that of the session, or a scheme with one rate if the session is layered.
 fn scheme_below(announce: &Announce) -> Option<Scheme> {
     if announce.layers <= 1 {
         return scheme_of(announce);
@@ -271,7 +273,7 @@ impl Endpoint for Branch {
 
     fn poll_timeout(&self, now: Time) -> Time {
         match &self.session {
-            // Wake up at once for the upstream side, which has new symbols to fetch, or for an attached host.
+            // Wake up at once if the upstream side must fetch new symbols, or if an attached host waits for an answer.
             _ if self.shared.wants_more() || self.asked.is_some() => now,
             Some(session) => session.poll_timeout(now),
             None if self.shared.lock().announce.is_some() => now,

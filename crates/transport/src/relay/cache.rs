@@ -1,7 +1,7 @@
-//! Cache of a relay: symbols by block in order of arrival, in memory of limited size and in a file.
+//! Cache of a relay. The symbols of each block are stored in order of arrival, in memory of limited size and in a file.
 //!
-//! Blocks are stored as a whole, with their symbols in order of arrival. A branch thus needs only a position in that order to
-//! record the sent symbols.
+//! Blocks are stored as a whole, with their symbols in order of arrival. So a branch needs only a position in this order to
+//! record which symbols it has sent.
 
 use crate::object::gather::spill::SpillFile;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,10 +9,10 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 
-/// Number of repair symbols cached per block, in addition to the number of source symbols. They can repair any loss.
+/// Number of repair symbols cached per block, in addition to the source symbols. Repair symbols can replace any lost symbols.
 const SPARE: usize = 16;
 
-/// Divisor of the memory limit: the number of bytes freed at a time.
+/// Divisor of the memory limit. The quotient is the number of bytes freed at a time.
 const ROOM: usize = 16;
 
 /// Maximum number of emptied blocks whose memory is reused.
@@ -23,7 +23,8 @@ const MAX_SPARE: usize = 8;
 pub(super) struct Cache {
     /// Length of a relayed symbol, bytes.
     symbol_len: usize,
-    /// Number of source symbols of a full block. It is known from the first block, because only the last block may have fewer.
+    /// Number of source symbols of a full block. The first block determines this number, because only the last block may have
+    /// fewer symbols.
     most_symbols: u16,
     limit: usize,
     held: usize,
@@ -33,13 +34,13 @@ pub(super) struct Cache {
     /// Number of the first block that has not been discarded.
     first: u32,
     spare: Vec<CachedBlock>,
-    /// File for blocks that do not fit memory. Without it such blocks are discarded.
+    /// File for blocks that do not fit in memory. Without a file, such blocks are discarded.
     room: Option<SpillFile>,
     /// Whether the file accepts no more bytes.
     is_full: bool,
     /// Bytes written to the file.
     pub(super) written: u64,
-    /// Bytes evicted to make room for others.
+    /// Bytes evicted to make room for other blocks.
     pub(super) evicted: u64,
 }
 
@@ -48,12 +49,12 @@ pub(super) struct Cache {
 pub(super) struct CachedBlock {
     /// Number of source symbols of the block.
     pub(super) symbols: u16,
-    /// Whether the block was cached before and evicted, and is now fetched again on request.
+    /// Whether the block was cached before and evicted. Such a block is fetched again only on request.
     pub(super) again: bool,
     ids: Vec<u32>,
-    /// Number of symbols in the file, which are the first ones in order of arrival.
+    /// Number of symbols in the file: the first ones in order of arrival.
     in_file: usize,
-    /// Bytes of the remaining symbols.
+    /// Bytes of the symbols that are not in the file.
     bytes: Vec<u8>,
 }
 
@@ -62,7 +63,7 @@ pub(super) struct CachedBlock {
 pub(super) struct Moved {
     /// Evicted blocks.
     pub(super) gone: Vec<u32>,
-    /// New error of the file, which accepts no more bytes afterwards.
+    /// New error of the file; no more bytes are written to the file afterwards.
     pub(super) failed: Option<io::Error>,
 }
 
@@ -93,14 +94,14 @@ impl CachedBlock {
         self.ids.iter().position(|here| *here == id)
     }
 
-    /// Returns the number of symbols that complete the block.
+    /// Returns the number of symbols that the block still lacks.
     pub(super) fn needed(&self) -> u16 {
         usize::from(self.symbols).saturating_sub(self.ids.len()) as u16
     }
 }
 
 impl Cache {
-    /// Creates an empty cache with about `limit` bytes of symbols in memory, and further symbols in `room`.
+    /// Creates an empty cache. It stores about `limit` bytes of symbols in memory, and further symbols in the file `room`.
     pub(super) fn new(limit: usize, room: Option<SpillFile>) -> Cache {
         Cache {
             symbol_len: 0,
@@ -118,7 +119,8 @@ impl Cache {
         }
     }
 
-    /// Adds a symbol of a block of `symbols` source symbols. `wanted` states that more symbols of this block are requested.
+    /// Adds a symbol of a block that has `symbols` source symbols. `wanted` states whether more symbols of this block are
+    /// requested.
     pub(super) fn add(&mut self, block: u32, symbols: u16, id: u32, payload: &[u8], wanted: bool) -> Added {
         if self.symbol_len == 0 {
             (self.symbol_len, self.most_symbols) = (payload.len(), symbols);
@@ -162,7 +164,8 @@ impl Cache {
         self.blocks.get(&block)
     }
 
-    /// Copies symbol number `at` of a block, in order of arrival, to `out`; returns whether it is cached.
+    /// Copies a symbol of a block to `out`; `at` is the symbol's position in order of arrival. Returns whether the symbol is
+    /// cached.
     pub(super) fn symbol(&self, block: u32, at: usize, out: &mut Vec<u8>) -> bool {
         out.clear();
         let Some(stored) = self.blocks.get(&block).filter(|stored| at < stored.ids.len()) else {
@@ -183,8 +186,8 @@ impl Cache {
         }
     }
 
-    /// Returns the offset of a block's symbols in the file. All blocks have the same number of symbols, except that the last may
-    /// have fewer.
+    /// Returns the offset of a block's symbols in the file. All blocks have the same number of symbols, except that the last
+    /// block may have fewer.
     fn slot(&self, block: u32, symbols: u16) -> u64 {
         let most = (usize::from(symbols.max(self.most_symbols)) + SPARE) * 2 * self.symbol_len;
         u64::from(block) * most as u64
@@ -200,13 +203,13 @@ impl Cache {
         self.symbol_len == 0
     }
 
-    /// Returns incomplete blocks, with the number of symbols they lack.
+    /// Returns the incomplete blocks, with the number of symbols that each lacks.
     pub(super) fn incomplete(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
         let open = self.blocks.iter().filter(|(_, stored)| !stored.again && stored.needed() > 0);
         open.map(|(block, stored)| (*block, stored.needed()))
     }
 
-    /// Returns the maximum number of symbols in memory; unlimited while their length is unknown.
+    /// Returns the maximum number of symbols in memory; unlimited while the length of symbols is unknown.
     pub(super) const fn room(&self) -> usize {
         match self.limit.checked_div(self.symbol_len) {
             Some(symbols) => symbols,
@@ -234,8 +237,8 @@ impl Cache {
         self.first = self.first.max(block);
     }
 
-    /// Moves blocks to the file when memory exceeds its limit, or evicts them without a file. Blocks with the farthest next use
-    /// are moved first. `next_use` returns a distance in blocks; `u32::MAX` means never.
+    /// If memory exceeds its limit, frees memory. Blocks are moved to the file, or evicted if there is no file, starting with the
+    /// block whose next use is most distant. `next_use` returns a distance in blocks; `u32::MAX` means never.
     pub(super) fn make_room(&mut self, next_use: impl Fn(u32, &CachedBlock) -> u32) -> Moved {
         let mut moved = Moved::default();
         if self.held <= self.limit {
@@ -264,7 +267,7 @@ impl Cache {
         moved
     }
 
-    /// Writes a block's symbols in memory to the file; returns `false` if there is no file or it is full.
+    /// Writes the symbols of a block that are in memory to the file. Returns `false` if there is no file, or if the file is full.
     fn write(&mut self, block: u32) -> io::Result<bool> {
         let slot = self.blocks.get(&block).map(|stored| self.slot(block, stored.symbols));
         let (Some(room), Some(stored), Some(slot)) = (&self.room, self.blocks.get_mut(&block), slot) else {
@@ -361,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn spare_symbols_of_a_block_are_bounded() {
+    fn number_of_cached_symbols_per_block_is_bounded() {
         let mut cache = cache(10_000);
         let stored = (0..1000).filter(|id| cache.add(0, 4, *id, &[0; 10], false) != Added::Useless).count();
         assert_eq!(stored, 4 + SPARE);

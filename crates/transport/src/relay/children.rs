@@ -1,4 +1,4 @@
-//! Unicast children of a relay: the hosts that become branches of a session, and their places among the branches.
+//! Unicast children of a relay. Each child becomes a branch of a session, and has a place among the session's branches.
 
 use super::registry::Child;
 use super::{BranchState, End, RelayState, SessionHandle};
@@ -9,13 +9,13 @@ use faircast_core::packet::ReceiverId;
 use faircast_wire::Attach;
 use std::net::SocketAddr;
 
-/// Maximum number of branches of a session. Beyond it further children are refused, even if earlier ones have been served
-/// completely.
+/// Maximum number of branches of a session, including ended branches that have served a receiver. If this number is reached,
+/// further children are refused.
 const MAX_PLACES: usize = 4_096;
 
 impl SessionHandle {
-    /// Returns children that have attached since the last call and have no branch yet. An active router has none, because it
-    /// stores no content.
+    /// Returns children that have attached since the last call and have no branch yet. An active router has no such children,
+    /// because it stores no content.
     pub(crate) fn new_children(&self) -> Vec<Child> {
         if self.with_mode(|mode| mode.has_exits()) == Some(true) {
             return Vec::new();
@@ -64,7 +64,7 @@ impl SessionHandle {
         self.vacate(place);
     }
 
-    /// Adds a branch to a child and returns its number. Earlier content is sent there on request.
+    /// Adds a branch for a child and returns the number of the branch. On this branch, earlier content is sent on request.
     pub(crate) fn add_branch(&self, child: &Child) -> usize {
         let mut passing = self.lock();
         let mut branch = BranchState {
@@ -99,13 +99,13 @@ impl SessionHandle {
         self.process.answer_to(attach, (from, local))
     }
 
-    /// Adds branches for new children. Returns their places among the branches, IDs and addresses.
+    /// Adds branches for new children. Returns the number of each branch, and the child's ID and address.
     pub(crate) fn grown(&self) -> Vec<(usize, ReceiverId, SocketAddr)> {
         let children = self.new_children().into_iter();
         children.map(|child| (self.add_branch(&child), child.id, child.address)).collect()
     }
 
-    /// Returns the number of places for branches.
+    /// Returns the number of branches, including ended ones.
     pub(crate) fn places(&self) -> usize {
         self.lock().branches.len()
     }
@@ -118,7 +118,7 @@ impl SessionHandle {
 
 impl RelayState {
     /// Whether this child has no branch yet. If an earlier process had the same address, the child must wait until the branch of
-    /// that process has ended. The sockets of both branches would have the same addresses.
+    /// that process has ended: the sockets of both branches would have the same addresses.
     fn is_new(&mut self, child: &Child) -> bool {
         if self.served.get(&child.address) == Some(&child.id) {
             return false;

@@ -18,13 +18,13 @@ use std::time::Duration;
 pub struct RelayConfig {
     /// Groups and interfaces for the reception of sessions.
     pub sources: Vec<RelaySource>,
-    /// Outputs. Each session is sent on all outputs except the one from which it was received.
+    /// Outputs. Each session is sent on all outputs, except to the interface and group from which it is received.
     pub branches: Vec<RelayBranch>,
     /// Key of relays. Without it only unsealed sessions are relayed.
     pub key: Option<HopKey>,
     /// Approximate memory for the symbols of each session, bytes.
     pub memory: usize,
-    /// Directory for symbols that do not fit in memory. They take up to the size of the session.
+    /// Directory for symbols that do not fit in memory. These symbols take at most as much space as the content of the session.
     pub cache: Option<PathBuf>,
     /// Duration of silence after which the source or a receiver is given up.
     pub idle_timeout: Duration,
@@ -32,20 +32,20 @@ pub struct RelayConfig {
     pub host: String,
     /// Requested size of the receive buffer, bytes.
     pub buffer: usize,
-    /// Addresses and ports at which hosts attach for unicast service. An unspecified address stands for all addresses of this
-    /// host of the same family. If the host has no such address, it is ignored, provided that another address is given.
+    /// Addresses and ports at which hosts attach for unicast service. An unspecified address means all addresses of this host in
+    /// the same family. If this host has no address of that family, the entry is ignored, unless it is the only entry.
     pub listen: Vec<SocketAddr>,
     /// Maximum number of children.
     pub children: usize,
-    /// Whether this relay belongs to a source and is its only receiver. It then holds the source back to the rate of the fastest
-    /// branch and to the memory.
+    /// Whether this relay belongs to a source and is the source's only receiver. Such a relay limits the source to the rate of
+    /// the fastest branch and to the memory of the relay.
     pub paced: bool,
-    /// Whether hosts that search for a relay find this one ([`FIND_GROUP`](crate::config::FIND_GROUP)).
+    /// Whether hosts that search for a relay can find this relay ([`FIND_GROUP`](crate::config::FIND_GROUP)).
     pub found: bool,
     /// Role of the relay towards its children.
     pub role: RelayRole,
-    /// For an active router: stops the host's own forwarding of its sessions. Otherwise receivers get a session twice if the
-    /// host's kernel forwards multicast as well.
+    /// For an active router: a method to stop the forwarding of the router's sessions by the host itself. Without it, receivers
+    /// get a session twice if the host's kernel also forwards multicast.
     pub forwarding: Option<Arc<dyn Forwarding>>,
 }
 
@@ -74,11 +74,11 @@ impl RelayConfig {
 
 /// The host's own forwarding of multicast packets.
 pub trait Forwarding: fmt::Debug + Send + Sync {
-    /// Stops the forwarding of packets from `source` to `group` by these interfaces until the result is dropped. Returns `None`
-    /// if nothing is forwarded.
+    /// Stops the forwarding of packets from `source` to `group` over these interfaces by the host itself, until the result is
+    /// dropped. Returns `None` if the host does not forward these packets.
     ///
     /// # Errors
-    /// The reason why the forwarding cannot be stopped, in words for the user.
+    /// Returns the reason why the forwarding cannot be stopped, as a text for the user.
     fn stop(
         &self,
         source: SocketAddr,
@@ -90,14 +90,14 @@ pub trait Forwarding: fmt::Debug + Send + Sync {
 /// The role of a relay towards its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RelayRole {
-    /// A repeater: it terminates each session, and starts a session with the same congestion control on each branch.
+    /// A repeater: the relay receives each session, and starts a session with the same congestion control on each branch.
     #[default]
     Repeater,
-    /// An agent of MTCP: its children receive the source's multicast and report to the agent. The agent repairs their losses and
-    /// aggregates their reports.
+    /// An agent of MTCP. The children receive the source's multicast, and report to the agent. The agent repairs the children's
+    /// losses and aggregates their reports.
     Agent,
-    /// An active router, which forwards packets one by one and helps this congestion control. Sessions with other congestion
-    /// controls are left to the kernel's forwarding.
+    /// An active router, which forwards packets one by one and helps this congestion control. The kernel forwards sessions with
+    /// other congestion controls.
     Router(RouterKind),
 }
 
@@ -145,8 +145,8 @@ pub struct RelaySource {
     pub interface: Option<String>,
     /// The only address from which sources and relays are accepted.
     pub only: Option<IpAddr>,
-    /// Parents that serve the relay by unicast, instead of the group. The relay uses one of them. A group in the list is used to
-    /// search for a relay.
+    /// Parents that serve the relay by unicast, in place of the group. The relay uses one of them. If the list contains a group,
+    /// the relay searches for a parent in this group.
     pub parents: Vec<SocketAddr>,
 }
 
@@ -162,7 +162,7 @@ impl RelaySource {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RelayBranch {
-    /// The group and its port; `None` for those of the received session.
+    /// The group and port to send to; `None` for the group and port of the received session.
     pub group: Option<SocketAddr>,
     /// The interface; `None` for the system's default.
     pub interface: Option<String>,
@@ -173,7 +173,7 @@ pub struct RelayBranch {
 }
 
 impl Default for RelayBranch {
-    /// Returns a branch to the session's own group on the local network, without a maximum rate.
+    /// Returns a branch that sends to the session's own group on the local network, without a maximum rate.
     fn default() -> RelayBranch {
         RelayBranch { group: None, interface: None, ttl: 1, max: None }
     }
@@ -184,7 +184,7 @@ impl Default for RelayBranch {
 pub struct RelayEvent {
     /// Number of sessions found before this one.
     pub session: u64,
-    /// Number of the branch; `None` for the upstream side.
+    /// Number of the branch; `None` for an event of the upstream side.
     pub branch: Option<usize>,
     /// The event.
     pub event: Event,

@@ -1,4 +1,4 @@
-//! Completed downstream receivers by ID: they are reported to the parent until it confirms them.
+//! IDs of completed downstream receivers. A relay reports each ID to its parent until the parent confirms it.
 
 use crate::members::Tally;
 use faircast_core::packet::ReceiverId;
@@ -8,7 +8,7 @@ use std::ops::Bound;
 /// Maximum number of receivers reported by ID. Further receivers are neither reported nor counted.
 const MAX_IDS: usize = 200_000;
 
-/// Completed receivers, by state of their report to the parent.
+/// Completed receivers, grouped by the state of their report to the parent.
 #[derive(Debug, Default)]
 pub(super) struct Confirmations {
     /// Receivers that were not reported yet.
@@ -24,7 +24,7 @@ pub(super) struct Confirmations {
 }
 
 impl Confirmations {
-    /// Adds a completed receiver; returns whether it needs no confirmation, or has it already.
+    /// Adds a completed receiver; returns whether it is already confirmed or needs no confirmation.
     pub(super) fn add(&mut self, id: ReceiverId) -> bool {
         let is_known = self.known.contains(&id);
         if is_known || self.reported.contains(&id) {
@@ -37,14 +37,14 @@ impl Confirmations {
         false
     }
 
-    /// Records whether the parent confirms IDs, and which IDs it confirms. Returns the IDs that were pending.
+    /// Records whether the parent confirms IDs, and which IDs the parent has confirmed. Returns the newly confirmed IDs.
     pub(super) fn on_confirmed(&mut self, confirms: bool, ids: &[ReceiverId]) -> Vec<ReceiverId> {
         self.confirms = Some(confirms);
         if confirms { self.confirm(ids) } else { Vec::new() }
     }
 
-    /// Returns the counts to report without IDs: incomplete downstream receivers, and completed ones. If the parent confirms IDs,
-    /// the second count excludes receivers reported by ID.
+    /// Returns two counts to report to the parent: receivers whose completion the source does not know by ID, and completed
+    /// receivers. If the parent confirms IDs, the second count excludes receivers that are reported by ID.
     pub(super) fn outstanding(&self, below: Tally) -> (u64, u64) {
         let (outstanding, done) = below.outstanding();
         (outstanding, if self.confirms == Some(false) { done } else { below.unnamed })
@@ -55,7 +55,7 @@ impl Confirmations {
         if self.confirms == Some(true) { self.next(most) } else { Vec::new() }
     }
 
-    /// Marks receivers as confirmed; returns the receivers that were pending.
+    /// Marks receivers as confirmed; returns those that were not confirmed before.
     fn confirm(&mut self, ids: &[ReceiverId]) -> Vec<ReceiverId> {
         let was_open = |id: &&ReceiverId| self.reported.remove(id) || self.unreported.remove(id);
         let confirmed: Vec<ReceiverId> = ids.iter().filter(was_open).copied().collect();
@@ -63,7 +63,7 @@ impl Confirmations {
         confirmed
     }
 
-    /// Returns up to `most` receivers to report now: first the unreported ones, then reported ones in turn.
+    /// Returns up to `most` receivers to report now. Unreported receivers come first; then reports are repeated in turn.
     fn next(&mut self, most: usize) -> Vec<ReceiverId> {
         let mut next: Vec<ReceiverId> = self.unreported.iter().take(most).copied().collect();
         let from = self.again.map_or(Bound::Unbounded, Bound::Excluded);
@@ -79,12 +79,12 @@ impl Confirmations {
         next
     }
 
-    /// Whether a completed receiver is still to be reported by ID.
+    /// Whether a completed receiver has not yet been reported by ID.
     pub(super) fn has_unsent(&self) -> bool {
         self.confirms == Some(true) && !self.unreported.is_empty()
     }
 
-    /// Whether a confirmation is pending.
+    /// Whether a receiver still waits for its confirmation.
     pub(super) fn waits(&self) -> bool {
         self.confirms != Some(false) && !(self.unreported.is_empty() && self.reported.is_empty())
     }

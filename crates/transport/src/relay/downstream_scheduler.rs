@@ -62,7 +62,8 @@ impl Scheduler for DownstreamScheduler {
     }
 
     fn may_start(&self) -> bool {
-        // Content that left the source before this relay joined is fetched when a child requests it.
+        // A branch may also start without cached symbols. If a child requests content that the source sent before the relay
+        // joined, the relay fetches it.
         let passing = self.shared.lock();
         !passing.cache.is_untouched() || passing.passed > 0
     }
@@ -122,7 +123,7 @@ impl Scheduler for DownstreamScheduler {
         self.chosen = passing.pick(self.branch);
         let Some(pick) = self.chosen else { return Ok(None) };
         if !passing.cache.symbol(pick.block, pick.at, &mut self.symbol) {
-            // The file cannot be read: the lost symbols will be fetched again.
+            // The file cannot be read, so the relay fetches the lost symbols again.
             passing.lose(pick.block);
             self.chosen = None;
             return Ok(None);

@@ -1,33 +1,33 @@
-//! Symbols that a relay fetches from its parent for its children. A limited number is fetched at a time; further requests are
-//! queued.
+//! Symbols that a relay fetches from its parent for its children. The number of symbols that are being fetched is limited, and
+//! further requests are queued.
 
 use std::collections::BTreeMap;
 
-/// Maximum number of symbols fetched at a time. Another limit is the cache size divided by `PART`.
+/// Maximum number of symbols that are being fetched at the same time. The cache size divided by `PART` is a second limit.
 pub(super) const MAX_SYMBOLS: usize = 8_192;
 const PART: usize = 8;
 
-/// Maximum number of queued blocks per branch. A child that needs further blocks requests them again.
+/// Maximum number of queued blocks per branch. A child that needs symbols of further blocks must request them again.
 pub(super) const MAX_QUEUED: usize = 8_192;
 
-/// Expected symbols by block.
+/// Number of expected symbols for each block.
 #[derive(Debug, Default)]
 pub(super) struct Fetches {
     wanted: BTreeMap<u32, u16>,
     /// Number of expected symbols of all blocks.
     under_way: usize,
-    /// Whether new fetches are to be requested.
+    /// Whether new requests must be sent upstream.
     pub(super) has_more: bool,
 }
 
 impl Fetches {
-    /// Whether another block may be fetched, if `room` symbols fit the cache and `waiting` symbols of the branch wait to be sent.
-    /// Symbols that arrive too early would be discarded.
+    /// Whether another block may be fetched: symbols that arrive too early would be discarded. `room` is the number of symbols
+    /// that fit in the cache, and `waiting` the number of the branch's symbols that wait to be sent.
     pub(super) fn has_room(&self, room: usize, waiting: usize) -> bool {
         self.under_way + waiting < (room / PART).clamp(1, MAX_SYMBOLS)
     }
 
-    /// Fetches `symbols` symbols of a block.
+    /// Ensures that at least `symbols` symbols of a block are being fetched.
     pub(super) fn want(&mut self, block: u32, symbols: u16) {
         let wanted = self.wanted.entry(block).or_default();
         // Symbols fetched for one branch serve all branches.
@@ -63,17 +63,17 @@ impl Fetches {
         self.under_way = self.iter().map(|(_, symbols)| usize::from(symbols)).sum();
     }
 
-    /// Returns the numbers of expected symbols, by block.
+    /// Returns the number of expected symbols for each block.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
         self.wanted.iter().map(|(block, symbols)| (*block, *symbols))
     }
 }
 
-/// Blocks with symbols that a branch lacks and that are not being fetched yet.
+/// Blocks with symbols that a branch lacks, and that the relay does not fetch yet.
 #[derive(Debug, Default)]
 pub(super) struct Queue(BTreeMap<u32, Queued>);
 
-/// Symbols of a block that a branch lacks.
+/// A queued request for symbols of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Queued {
     pub(super) symbols: u16,
@@ -82,7 +82,7 @@ pub(super) struct Queued {
 }
 
 impl Queue {
-    /// Queues `symbols` symbols of a block; returns whether this increases the number queued before.
+    /// Queues a request for `symbols` symbols of a block; returns whether this increases the number of requested symbols.
     pub(super) fn add(&mut self, block: u32, symbols: u16, wrong: bool) -> bool {
         if self.0.len() >= MAX_QUEUED && !self.0.contains_key(&block) {
             return false;
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_fetches_are_ordered_and_bounded() {
+    fn queued_fetches_are_ordered_by_block_and_bounded() {
         let mut queue = Queue::default();
         for block in (0..MAX_QUEUED as u32 + 10).rev() {
             queue.add(block, 4, false);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Pause after the first invitation of a host. Each further pause is twice as long.
+/// Pause after the first invitation of a host. Each further pause is twice as long as the previous one.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 /// Maximum pause between two invitations of a host.
@@ -56,7 +56,7 @@ impl Hosts {
         self.0.contains_key(&number)
     }
 
-    /// Records that the host with this invitation attaches.
+    /// Records that the host with this invitation number attaches.
     pub(super) fn asks(&mut self, number: u64, now: Instant) {
         if let Some(host) = self.0.get_mut(&number) {
             (host.asked_at, host.pause) = (Some(now), FIRST_PAUSE);
@@ -71,7 +71,7 @@ impl Hosts {
         }
     }
 
-    /// Returns the hosts to invite now, of one address family.
+    /// Returns the hosts of one address family to invite now.
     pub(super) fn due(&mut self, is_v4: bool, now: Instant) -> Vec<(u64, SocketAddr)> {
         let mut due = Vec::new();
         for (number, host) in &mut self.0 {
@@ -90,7 +90,7 @@ impl Hosts {
         due
     }
 
-    /// Returns the outcomes of the invited hosts, in the order of the list.
+    /// Returns the outcomes of the invited hosts, in the order of their list.
     pub(super) fn report(&self) -> Vec<HostReport> {
         let mut hosts: Vec<&Host> = self.0.values().collect();
         hosts.sort_by_key(|host| host.place);
@@ -119,12 +119,12 @@ impl RelayHandle {
         self.lock().hosts = Hosts::new(hosts, numbers, self.now());
     }
 
-    /// Returns the hosts to invite now, of one address family.
+    /// Returns the hosts of one address family to invite now.
     pub(super) fn to_invite(&self, is_v4: bool) -> Vec<(u64, SocketAddr)> {
         self.lock().hosts.due(is_v4, self.now())
     }
 
-    /// Records the state of the host with this invitation.
+    /// Records the state of the host with this invitation number.
     pub(super) fn note(&self, number: u64, below: Tally) {
         self.lock().hosts.note(number, below);
     }

@@ -1,11 +1,11 @@
-//! Children without multicast: they attach at a port of the relay, and are served by unicast.
+//! Children without multicast. They attach at a port of the relay, and the relay serves them by unicast.
 //!
-//! Hosts search for a relay by a query to a group, which relays with room have joined. A source's relay invites waiting hosts to
-//! attach to it.
+//! Hosts search for a relay by sending a query to a group. Relays that have room for children have joined this group. A source's
+//! own relay invites waiting hosts to attach to it.
 //!
-//! A host that attaches gets a token, and is served when it returns the token. No host can therefore direct a session at another
-//! host. Each child is a branch with its own socket, connected to the child, with the local address and port that the child has
-//! used. Packet filters and address translators at the child thus need no further state.
+//! A host that attaches gets a token, and is served after it has returned the token. So no host can direct a session at another
+//! host. Each child is a branch with its own socket, connected to the child. The socket uses the local address and port to which
+//! the child has sent. So packet filters and address translators at the child need no further state.
 
 use super::RelayHandle;
 use faircast_core::packet::{ReceiverId, SessionId};
@@ -13,16 +13,16 @@ use faircast_wire::{Attach, Invite, Message, Name, Newest, Token, encode, parse}
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Period of tokens. A token is valid until the end of the next period.
+/// Duration of a token's period. A token is valid in its own period and in the next one.
 const TOKEN_AGE: Duration = Duration::from_secs(30);
 
-/// Maximum size of an answer, bytes. It is below that of the shortest query.
+/// Maximum size of an answer, bytes. It is smaller than the shortest query.
 const MAX_ANSWER: usize = 64;
 
-/// Maximum size of an invitation, bytes: with the longest name.
+/// Maximum size of an invitation with the longest name, bytes.
 const MAX_INVITATION: usize = 128;
 
-/// Tokens for addresses, computed from a secret without stored state.
+/// Tokens for addresses. They are computed from a secret, so no state is stored per address.
 #[derive(Debug)]
 pub(super) struct Tokens {
     secret: [u8; 32],
@@ -61,8 +61,8 @@ impl Tokens {
 }
 
 impl RelayHandle {
-    /// Returns the answer to a datagram from address `from` to the local address `local`. A host that attaches is served once it
-    /// has proved its address by a token. The answer shows that the relay is alive and has room.
+    /// Returns the answer to a datagram that was sent from address `from` to the local address `local`. A host that attaches is
+    /// served after it has proved its address by a token. An answer shows that the relay is alive and has room.
     pub fn answer(&self, bytes: &[u8], (from, local): (SocketAddr, SocketAddr)) -> Option<Vec<u8>> {
         self.answer_to(&attach_in(bytes)?, (from, local))
     }
@@ -78,13 +78,13 @@ impl RelayHandle {
         answers.then(|| self.token_for(attach.from, from)).flatten()
     }
 
-    /// Returns the answer to a datagram to the group in which hosts search for relays.
+    /// Returns the answer to a datagram that was sent to the group in which hosts search for relays.
     pub fn answer_search(&self, bytes: &[u8], from: SocketAddr) -> Option<Vec<u8>> {
         let attach = attach_in(bytes)?;
         self.answers_search(from, &attach).then(|| self.token_for(attach.from, from)).flatten()
     }
 
-    /// Returns the invitations to send now to one address family, with their destinations.
+    /// Returns the invitations to send now to hosts of one address family, with their destinations.
     pub fn invitations(&self, is_v4: bool, name: Name) -> Vec<(Vec<u8>, SocketAddr)> {
         let invite = |(number, to)| {
             let mut out = Vec::new();
@@ -94,7 +94,7 @@ impl RelayHandle {
         self.to_invite(is_v4).into_iter().filter_map(invite).collect()
     }
 
-    /// Appends a token for a host that attaches from this address to `out`; returns whether it did.
+    /// Appends a token to `out` for a host that attaches from this address; returns whether a token was appended.
     pub(crate) fn put_token(&self, to: ReceiverId, from: SocketAddr, out: &mut Vec<u8>) -> bool {
         let token = self.tokens().new_for(from, self.now());
         let token = Message::Token(Token { to, token, agent: self.is_agent() });

@@ -5,9 +5,9 @@
 //!                                                              \--> DownstreamScheduler ... --> children of another branch
 //! ```
 //!
-//! A relay receives a session once and sends it on its branches, each at its own rate by the session's scheme. To the source they
-//! are one receiver. The relay repairs losses of its children from its cache, and requests missing symbols upstream. Symbols of
-//! sealed sessions stay sealed, because a relay has the hop key only.
+//! A relay receives a session once, and sends it on each branch. The session's scheme determines a separate rate for each branch.
+//! To the source, the relay and its children are one receiver. The relay repairs its children's losses from its cache, and
+//! requests missing symbols upstream. Symbols of sealed sessions stay encrypted, because a relay has only the hop key.
 
 mod branch;
 mod cache;
@@ -57,17 +57,18 @@ const MAX_PAGES: usize = 16_384;
 /// Maximum number of pages fetched at a time.
 const MAX_WANTED_PAGES: usize = 256;
 
-/// Duration without packets from the source after which a relay stops announcing its session. Receivers may then find the source
-/// elsewhere.
+/// Duration without packets from the source after which a relay stops announcing its session, so that receivers can look for the
+/// source elsewhere.
 const UNFED: Span = Span::from_secs(2);
 
-/// Duration for which a relay without children waits for a child before it reports that it needs nothing.
+/// Duration for which a relay without children waits for a first child. Only after this time does the relay report that it needs
+/// nothing.
 const LINGER: Span = Span::from_secs(2);
 
-/// Maximum number of hashes of a page that fits a datagram.
+/// Maximum number of hashes in a page that fits a datagram.
 const MAX_PAGE_HASHES: u32 = 2_048;
 
-/// Maximum number of relays between a source and a receiver. Packets with more hops circulate in a loop.
+/// Maximum number of relays between a source and a receiver. A packet that has passed more relays circulates in a loop.
 pub const MAX_HOPS: u8 = RelayBelow::MAX_DEPTH;
 
 /// Handle of a session at a relay, shared by the upstream and downstream endpoints.
@@ -76,7 +77,7 @@ pub(crate) struct SessionHandle {
     passing: Arc<Mutex<RelayState>>,
     /// The relay process.
     process: RelayHandle,
-    /// The relay's role within the session, if the relay does not terminate it.
+    /// The relay's role within the session; `None` for a repeater.
     mode: Option<SharedMode>,
 }
 
@@ -86,35 +87,35 @@ pub(crate) struct RelayState {
     /// The session ID, and the latest announcement from upstream.
     announce: Option<(SessionId, Announce)>,
     cache: Cache,
-    /// Number of the first block that the source has not sent completely yet.
+    /// Number of the first block that the source has not completely sent.
     passed: u32,
     blocks: Option<u32>,
     root: Option<Hash>,
-    /// Number of files that the source has withdrawn. The next field lists them.
+    /// Number of files that the source has withdrawn. The next field lists these files.
     withdrawn: u32,
     withdrawals: Slices,
     end_proof: EndProof,
     /// Symbols to fetch from upstream.
     fetches: Fetches,
-    /// Blocks that failed verification downstream and are fetched again. The first new symbol of a block replaces its cached
-    /// ones.
+    /// Blocks that failed verification downstream and are fetched again. When the first new symbol of a block arrives, the old
+    /// symbols of the block are removed from the cache.
     wrong: BTreeSet<u32>,
     /// The branch for which blocks were last fetched.
     turn: usize,
     /// Pages of hashes, by their first block.
     pages: BTreeMap<u32, Hashes>,
-    /// Blocks whose page is to be fetched, and whether the stored page failed verification downstream.
+    /// Blocks whose page is to be fetched. The value states whether the stored page failed verification downstream.
     wanted_pages: BTreeMap<u32, bool>,
     branches: Vec<BranchState>,
-    /// Children with current or earlier branches, by address. Another ID at the same address is another process.
+    /// Children with current or earlier branches, by address. A different ID at the same address means a different process.
     served: BTreeMap<SocketAddr, ReceiverId>,
-    /// Completed downstream receivers, as reported to the parent.
+    /// Completed downstream receivers and the state of their report to the parent.
     confirmations: confirmations::Confirmations,
-    /// The registry's count of attach packets at the last check.
+    /// The registry's count of attach packets when it was last checked.
     asked: u64,
     /// Warnings for the user.
     warnings: Vec<String>,
-    /// Maximum number of bytes received and not yet sent on any branch. Beyond it the source is held back.
+    /// Maximum number of bytes that are received but not yet sent on any branch. Beyond this number, the source must wait.
     max_ahead: Option<u64>,
     end: End,
     /// Arrival time of the last packet of the session from upstream.
@@ -131,9 +132,9 @@ pub(crate) struct RelayState {
 pub(crate) enum End {
     /// The session continues.
     No,
-    /// The session has ended, and downstream receivers are notified.
+    /// The session has ended, and downstream receivers are notified of the end.
     Over,
-    /// The session is lost: downstream receivers may find it elsewhere.
+    /// The session is lost, but downstream receivers may find it elsewhere.
     Lost,
 }
 
@@ -141,12 +142,12 @@ pub(crate) enum End {
 #[derive(Debug, Default)]
 struct BranchState {
     schedule: Schedule,
-    /// Symbols that are not cached and not fetched yet.
+    /// Requests for symbols that are neither cached nor being fetched.
     queue: Queue,
     /// Pages that wait to be sent.
     pages: BTreeSet<u32>,
     tally: Tally,
-    /// Receivers confirmed by the source since the last call of the branch.
+    /// Receivers that the source has confirmed since the branch last queried them.
     known: Vec<ReceiverId>,
     to: Option<SocketAddr>,
     /// Rate that the scheme allows.
@@ -155,9 +156,9 @@ struct BranchState {
     invitation: u64,
     /// ID of the served process.
     child: Option<ReceiverId>,
-    /// Whether the branch has ended, for example because the host has attached again.
+    /// Whether the branch must end, for example because the host has attached again.
     is_replaced: bool,
-    /// Whether the endpoint has ended without serving a receiver: another child may take the place.
+    /// Whether the endpoint has ended without serving a receiver, so that another child may take its place.
     is_vacant: bool,
     /// The downstream relays.
     relays: Vec<RelayBelow>,
@@ -202,7 +203,7 @@ impl SessionHandle {
         SessionHandle { passing: Arc::new(Mutex::new(passing)), process, mode: None }
     }
 
-    /// Creates the handle of an agent or active router inside the session, with `exits` exits.
+    /// Creates the handle of an agent or active router within the session, with `exits` exits.
     pub(crate) fn of_mode(
         process: RelayHandle,
         node: Arc<Mutex<dyn RelayMode>>,
@@ -222,8 +223,8 @@ impl SessionHandle {
         passing.announce.filter(|_| passing.end == End::No).map(|(_, announce)| announce.parent)
     }
 
-    /// Limits the source, which has no other receivers, to this number of bytes received and not yet sent on any branch. Further
-    /// bytes would not fit the cache.
+    /// Sets the maximum number of bytes that are received but not yet sent on any branch. Further bytes would not fit in the
+    /// cache, so the source must wait. The source has no other receiver than this relay.
     pub(crate) fn hold_above(&self, bytes: u64) {
         self.lock().max_ahead = Some(bytes);
     }
@@ -233,7 +234,7 @@ impl SessionHandle {
         self.passing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the session; `lost`: it may continue elsewhere.
+    /// Ends the session; `lost` states that it may continue elsewhere.
     pub(crate) fn end(&self, lost: bool) {
         let mut passing = self.lock();
         if passing.end == End::No {
@@ -241,7 +242,7 @@ impl SessionHandle {
         }
     }
 
-    /// Records that a packet of the session has arrived from upstream, or is waiting to be read.
+    /// Records that a packet of the session has arrived from upstream, or waits in the socket.
     pub(crate) fn note_received(&self, now: Time) {
         self.lock().last_received_at = now;
     }
@@ -307,8 +308,7 @@ impl SessionHandle {
 }
 
 impl BranchState {
-    /// Whether the branch's host attached but did not join. For example, the host may be a relay that searches for another
-    /// session.
+    /// Whether the branch's host has attached but not joined. Such a host may be a relay that searches for another session.
     const fn serves_no_receiver(&self) -> bool {
         self.child.is_some() && self.tally.receivers == 0 && self.schedule.sent == 0
     }
@@ -320,19 +320,19 @@ impl RelayState {
     }
 
     /// Records the newly completed receivers `fresh` of a branch. Returns the receivers of the branch that the source has
-    /// confirmed, and whether all of them are confirmed at once because no source can confirm them.
+    /// confirmed. The flag states whether all receivers are confirmed at once, because no source can confirm them.
     fn on_done(&mut self, branch: usize, fresh: &[ReceiverId], now: Time) -> (Vec<ReceiverId>, bool) {
         let known = fresh.iter().filter(|id| self.confirmations.add(**id)).copied();
         let known: Vec<ReceiverId> = self.branches[branch].known.drain(..).chain(known).collect();
         (known, self.answers_at_once(now))
     }
 
-    /// Whether completed receivers are confirmed at once, because no parent can confirm them.
+    /// Whether this relay confirms completed receivers at once, because no parent can confirm them.
     fn answers_at_once(&self, now: Time) -> bool {
         self.confirmations.confirms == Some(false) || self.end != End::No || !self.is_upstream_alive(now)
     }
 
-    /// Whether the source must wait for the fastest branch with receivers.
+    /// Whether the source must wait until the fastest branch with receivers has sent more.
     fn is_ahead(&self) -> bool {
         let (Some(most), Some((_, announce))) = (self.max_ahead, self.announce) else { return false };
         let received = self.branches.iter().filter(|branch| branch.tally.answering > 0);
@@ -341,7 +341,7 @@ impl RelayState {
         u64::from(self.passed.saturating_sub(sent)) * block > most
     }
 
-    /// Whether the upstream session continues, as far as known, or has ended regularly.
+    /// Whether packets from upstream have arrived recently, or the session has ended.
     fn is_upstream_alive(&self, now: Time) -> bool {
         self.end != End::No || now.since(self.last_received_at) < UNFED
     }
@@ -356,8 +356,8 @@ impl RelayState {
         let wanted = self.fetches.wants(place.block);
         let added = self.cache.add(place.block, packet.symbols, place.symbol, packet.payload, wanted);
         if added == Added::Useless {
-            // A useless symbol still counts as an answer to a request, because the parent does not know the cached symbols. A
-            // child that needs other symbols repeats its request.
+            // Even if the cache does not need the symbol, it counts as an answer to a request: the parent does not know which
+            // symbols are cached. A child that needs other symbols repeats its request.
             self.fetches.on_symbol(place.block);
             let left = self.fetches.left(place.block);
             self.branches.iter_mut().for_each(|branch| branch.schedule.awaits_at_most(place.block, left));
@@ -373,7 +373,7 @@ impl RelayState {
         });
         if let Some(error) = moved.failed {
             self.warnings.push(format!(
-                "cannot write the cache file: {error}; symbols that do not fit the memory are dropped"
+                "cannot write the cache file: {error}; symbols that do not fit in memory are dropped"
             ));
         }
         for block in moved.gone {
@@ -389,12 +389,12 @@ impl RelayState {
         self.passed = self.passed.max(status.complete_to);
         self.blocks = status.blocks.or(self.blocks);
         for Withdrawn { first_block, last_block, .. } in self.withdrawals.learn(status) {
-            // New symbols of the block will have other content than the cached ones.
+            // New symbols of the block will have other content than the cached symbols.
             let last = (*last_block).min(self.blocks.unwrap_or(u32::MAX));
             self.cache.blocks_in(*first_block..=last).iter().for_each(|block| self.lose(*block));
         }
         if self.withdrawn != status.withdrawn_count() {
-            // The known root hash covers a different number of withdrawn files.
+            // The known root hash is outdated: it was computed for another number of withdrawn files.
             (self.withdrawn, self.root, self.end_proof) =
                 (status.withdrawn_count(), None, EndProof::default());
         }
@@ -418,11 +418,11 @@ impl RelayState {
         }
     }
 
-    /// Stores a received page, and schedules it on all branches.
+    /// Stores a received page, and schedules it for all branches.
     fn on_page(&mut self, page: &Hashes) {
         let blocks = page.first_block..page.first_block.saturating_add(page.hashes.len() as u32);
         self.wanted_pages.retain(|block, _| !blocks.contains(block));
-        // Remove overlapping pages: pages cannot be verified here, and a forged one must not block later ones.
+        // Remove overlapping pages: the relay cannot verify pages, and a forged page must not block later ones.
         let near = self.pages.range(blocks.start.saturating_sub(MAX_PAGE_HASHES)..blocks.end);
         let overlapping = near.filter(|(first, known)| {
             **first != blocks.start && blocks.start < first.saturating_add(known.hashes.len() as u32)
@@ -437,8 +437,8 @@ impl RelayState {
         }
     }
 
-    /// Handles a request for pages on a branch. A page that failed verification there is fetched again, and then sent on all
-    /// branches.
+    /// Handles a request for pages on a branch. A page that failed verification at a receiver of the branch is fetched again, and
+    /// then sent on all branches.
     fn request_pages(&mut self, branch: usize, first: u32, run: u32, by: &Requester<'_>) {
         for block in first..first.saturating_add(run) {
             let known = self.pages.range(..=block).next_back();
@@ -474,7 +474,7 @@ impl RelayState {
         let symbols = symbols.min(whole);
         let Requester { seen, held, .. } = *by;
         let is_coming = self.wrong.contains(&block);
-        // Symbols being fetched are newer than the ones that failed verification.
+        // Symbols that are being fetched are newer than the symbols that failed verification.
         let is_wrong = by.wrong && (is_coming || !self.fetches.wants(block));
         if is_wrong && self.end != End::No {
             return false; // no other symbols can arrive; the receiver is to be notified of the end
@@ -489,8 +489,8 @@ impl RelayState {
         }
     }
 
-    /// Fetches all symbols of a block again, because its cached symbols failed verification downstream of this branch. Other
-    /// branches are served from the cache until the first new symbol arrives.
+    /// Fetches all symbols of a block again, because its cached symbols failed verification downstream of this branch. Until the
+    /// first new symbol arrives, other branches are served from the cache.
     fn fetch_again(&mut self, branch: usize, block: u32, symbols: u16) -> bool {
         let all = self.cache.get(block).map_or(symbols, |stored| stored.symbols.max(symbols));
         let sends = self.branches[branch].schedule.await_at_least(block, symbols);
@@ -501,7 +501,8 @@ impl RelayState {
         sends
     }
 
-    /// Sends symbols of a block on a branch, or fetches them first. Returns whether this schedules additional symbols.
+    /// Schedules cached symbols of a block on a branch, and fetches missing symbols from the parent. Returns whether this has
+    /// scheduled additional symbols.
     fn serve(
         &mut self,
         branch: usize,
@@ -519,7 +520,7 @@ impl RelayState {
         answer.sends
     }
 
-    /// Whether more may be fetched for this branch.
+    /// Whether another block may be fetched for this branch.
     fn may_fetch(&self, branch: usize) -> bool {
         let waiting = self.branches[branch].schedule.waiting();
         self.fetches.has_room(self.cache.room(), waiting)
@@ -540,7 +541,8 @@ impl RelayState {
             match branch.queue.pop().filter(|_| branch.tally.unfinished > 0) {
                 Some((block, Queued { symbols, wrong: true })) => _ = self.fetch_again(turn, block, symbols),
                 Some((block, Queued { symbols, wrong: false })) => {
-                    // Treat all sent packets as seen: only symbols that wait to be sent count as expected.
+                    // The receiver is assumed to have seen all sent packets. So only symbols that wait to be sent count as
+                    // expected.
                     self.serve(turn, (block, symbols), Seq(u64::MAX), None);
                 }
                 None => {}
@@ -565,7 +567,8 @@ impl RelayState {
         }
     }
 
-    /// Collects the requests to send upstream, by block: symbols that complete a block, symbols that children need, and pages.
+    /// Collects the requests to send upstream, by block. Requests are for symbols that complete a block, for symbols that
+    /// children need, and for pages.
     fn needs(&self, into: &mut Vec<(u32, u16)>) {
         into.extend(self.cache.incomplete().filter(|(block, _)| *block < self.passed));
         into.extend(self.fetches.iter());
@@ -582,8 +585,8 @@ impl RelayState {
         }
     }
 
-    /// Whether the source has sent all content and no downstream receiver needs anything. `since` is the time of joining the
-    /// session.
+    /// Whether the source has sent all content and no downstream receiver needs data. `since` is the time at which the relay
+    /// joined the session.
     fn needs_nothing(&self, below: Tally, since: Time, now: Time) -> bool {
         let nobody = below.receivers == 0 && now.since(since) < LINGER;
         let all_passed = self.blocks.is_some_and(|blocks| self.passed >= blocks);

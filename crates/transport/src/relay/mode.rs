@@ -1,6 +1,6 @@
-//! Relays that take part in a session without terminating it: agents and active routers.
+//! Relays that are part of a session without terminating it: agents and active routers.
 //!
-//! To the parent such a relay is one member. It stores no content, and reports for the downstream receivers.
+//! To its parent, such a relay is one member. It stores no content, and reports in place of its downstream receivers.
 
 pub(super) mod needs;
 mod upstream;
@@ -21,10 +21,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Role of a relay within its session, as called by the upstream side.
 pub(crate) trait RelayMode: fmt::Debug + Send {
-    /// Returns the reason why the relay cannot take part in a session of this congestion control, if there is one.
+    /// Returns the reason why the relay cannot take part in a session with this congestion control; `None` if it can.
     fn why_not(&self, scheme: Option<&Scheme>) -> Option<JoinObstacle>;
 
-    /// Whether the relay forwards packets at exits, and thus serves no hosts by unicast.
+    /// Whether the relay forwards packets at exits. Such a relay serves no hosts by unicast.
     fn has_exits(&self) -> bool;
 
     /// Takes part in this session; returns whether that is possible.
@@ -39,12 +39,12 @@ pub(crate) trait RelayMode: fmt::Debug + Send {
     fn on_order(&mut self, order: &Order, now: Time);
     /// Processes an expired timer of the congestion control.
     fn on_deadline(&mut self, now: Time);
-    /// Returns the time of the next call, or of the next report.
+    /// Returns the time of the next call of [`RelayMode::on_deadline`], or of the next report.
     fn deadline(&self) -> Time;
     /// Takes the next report for the parent.
     fn take_report(&mut self) -> Option<Report>;
 
-    /// Maintains the downstream side at intervals, even without downstream sockets.
+    /// Maintains the downstream side at intervals. Called even if there are no downstream sockets.
     fn tick(&mut self, _now: Time) {}
     /// Returns the time of the next call of [`RelayMode::tick`].
     fn tick_at(&self) -> Time {
@@ -68,16 +68,16 @@ pub(crate) trait RelayMode: fmt::Debug + Send {
     fn on_known(&mut self, ids: &[ReceiverId], now: Time);
     /// Returns the downstream relays.
     fn relays(&self) -> Vec<RelayBelow>;
-    /// Returns the needs of the downstream receivers.
+    /// Returns the symbols and pages that the downstream receivers need.
     fn needs(&mut self) -> Option<&mut needs::Needs>;
 
-    /// Whether the relay needs unchanged datagrams of the source: data packets, and other packets.
+    /// Whether the relay needs unchanged datagrams of the source. First value: data packets; second value: other packets.
     fn wants_raw(&self) -> (bool, bool) {
         (false, false)
     }
     /// Caches an unchanged data packet.
     fn keep(&mut self, _seq: Seq, _raw: &[u8]) {}
-    /// Forwards another packet of the source, unchanged, to all receivers.
+    /// Forwards an unchanged packet of the source, other than a data packet, to all receivers.
     fn pass_on(&mut self, _raw: &[u8]) {}
 
     /// Processes a received data packet of `size` bytes, IP header included.
@@ -118,7 +118,7 @@ impl SessionHandle {
         self.lock().end
     }
 
-    /// Whether the branch in this place has ended, for example because another child has the place.
+    /// Whether the branch in this place must end, for example because another child has been given the place.
     pub(crate) fn is_replaced(&self, place: usize) -> bool {
         self.lock().branches[place].is_replaced
     }
@@ -146,14 +146,15 @@ impl SessionHandle {
         self.lock().hop_status = Some(status);
     }
 
-    /// Prepares for a packet from downstream: sets whether completed receivers are confirmed at once or wait for the source.
+    /// Call this before the relay handles a packet from downstream. The call determines whether completed receivers are confirmed
+    /// at once, or wait for the source.
     pub(crate) fn before_those_below(&self, now: Time) {
         let at_once = self.lock().answers_at_once(now);
         self.with_mode(|mode| mode.answer_at_once(at_once));
     }
 
-    /// Finishes a packet from downstream: schedules reports of newly completed receivers. Receivers that the source has confirmed
-    /// already are confirmed here.
+    /// Call this after the relay has handled a packet from downstream. The call schedules reports of newly completed receivers,
+    /// and confirms receivers that the source has already confirmed.
     pub(crate) fn after_those_below(&self, now: Time) {
         let fresh = self.with_mode(|mode| mode.take_numbers()).unwrap_or_default();
         if fresh.is_empty() {

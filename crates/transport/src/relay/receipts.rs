@@ -5,12 +5,12 @@ use faircast_core::packet::ReceiverId;
 use faircast_wire::{Receipt, Signature};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Maximum number of receivers whose receipts are relayed in a session. Each takes about 150 bytes, and 300 more until the
-/// receipt is acknowledged.
+/// Maximum number of receivers whose receipts are relayed in a session. Each receiver takes about 150 bytes, and 300 further
+/// bytes until its receipt is acknowledged.
 const MAX_RECEIVERS: usize = 65_536;
 
-/// Maximum number of receipts per receiver. It exceeds one because a relay cannot verify them, and an invalid receipt must not
-/// block a valid one.
+/// Maximum number of receipts per receiver. More than one is stored because a relay cannot verify receipts, and an invalid
+/// receipt must not block a valid one.
 const MAX_OF_ONE_RECEIVER: usize = 4;
 
 /// Receipts that a relay has accepted.
@@ -22,12 +22,12 @@ pub(super) struct Keeping {
     known: BTreeMap<ReceiverId, Vec<Signature>>,
     /// Receipts to send.
     queue: VecDeque<Receipt>,
-    /// Number of sent receipts that were not acknowledged.
+    /// Number of receipts that were sent but not acknowledged.
     pub(super) waiting: usize,
 }
 
 impl Keeping {
-    /// Accepts a receipt; returns whether the relay has it now.
+    /// Accepts a receipt; returns whether the relay now stores it.
     fn keep(&mut self, receipt: &Receipt) -> bool {
         if !self.known.contains_key(&receipt.receiver) && self.known.len() >= MAX_RECEIVERS {
             return false;
@@ -49,7 +49,7 @@ impl Keeping {
         !self.queue.is_empty()
     }
 
-    /// Takes the receipts to send; they are pending until they are acknowledged.
+    /// Takes the receipts to send. They count as pending until they are acknowledged.
     pub(super) fn take_queued(&mut self) -> Vec<Receipt> {
         self.waiting += self.queue.len();
         self.queue.drain(..).collect()
@@ -57,14 +57,14 @@ impl Keeping {
 }
 
 impl RelayState {
-    /// Returns the number of receipts that the parent has not accepted yet. Their receivers do not count as done.
+    /// Returns the number of receipts that the parent has not accepted yet. The receivers of these receipts do not count as done.
     pub(super) fn receipts_waiting(&self) -> u64 {
         (self.receipts.queue.len() + self.receipts.waiting) as u64
     }
 }
 
 impl SessionHandle {
-    /// Stores a receipt from downstream; returns whether to acknowledge it.
+    /// Stores a receipt from downstream; returns whether to acknowledge the receipt.
     pub(crate) fn keep_receipt(&self, receipt: &Receipt) -> bool {
         self.lock().receipts.keep(receipt)
     }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Handle of a relay process, shared by its sessions and by queries of its status.
+/// Handle of a relay process, which is shared by its sessions and by queries of its status.
 #[derive(Debug, Clone, Default)]
 pub struct RelayHandle(Arc<Process>);
 
@@ -25,10 +25,10 @@ struct Process {
     time: Monotonic,
     random: Random,
     registry: Mutex<Registry>,
-    /// Count of attach packets. Each session compares it before it looks for new children.
+    /// Number of attach packets received. A session looks for new children only after this number has changed.
     asked: AtomicU64,
     tokens: Tokens,
-    /// Whether answers of the relay state that it is an agent.
+    /// Whether the relay is an agent. The relay's answers state this.
     is_agent: AtomicBool,
 }
 
@@ -40,17 +40,17 @@ pub(super) struct Registry {
     began: Option<Instant>,
     /// Addresses from which this process announces sessions.
     own: BTreeSet<SocketAddr>,
-    /// Hosts that want unicast service, by address. The next field is their maximum number.
+    /// Hosts that want unicast service, by address. The next field is the maximum number of such hosts.
     children: BTreeMap<SocketAddr, AttachedHost>,
     most_children: usize,
-    /// Standing of a child that takes part in a session.
+    /// The proof that a child gives by taking part in a session.
     shown: Standing,
     /// Number of refused hosts.
     turned_away: u64,
     pub(super) hosts: Hosts,
-    /// The only session to relay, for a source's own relay.
+    /// The only session that is relayed, if the relay belongs to a source.
     only: Option<SessionId>,
-    /// The relay's own source of sessions, which decides whether searching hosts find the relay.
+    /// The origin of the relay's sessions, which decides whether searching hosts can find the relay.
     feed: Feed,
     /// IDs of this relay as a receiver.
     own_ids: BTreeSet<ReceiverId>,
@@ -66,13 +66,13 @@ struct AttachedHost {
     served_at: Option<Instant>,
 }
 
-/// A relay's source of sessions.
+/// The origin of a relay's sessions.
 #[derive(Debug, Clone, Copy, Default)]
 enum Feed {
     /// Groups or configured parents.
     #[default]
     Told,
-    /// A relay found by a search, and the time of its last answer.
+    /// A relay that was found by a search, and the time of the found relay's last answer.
     Found(Option<Instant>),
 }
 
@@ -87,9 +87,9 @@ pub(crate) struct Child {
     pub(crate) local: SocketAddr,
     /// Name of the host, as stated by the host itself.
     pub(crate) host: String,
-    /// ID of the process: it differs for another process at the same address.
+    /// ID of the process. Another process at the same address has another ID.
     pub(crate) id: ReceiverId,
-    /// Number of the invitation; 0 without one.
+    /// Number of the invitation; 0 if the host was not invited.
     pub(crate) invitation: u64,
 }
 
@@ -112,15 +112,15 @@ pub struct RelayStatus {
 pub struct RelayedSession {
     /// Session ID, in hexadecimal digits.
     pub session: String,
-    /// Host name of the source, or the name of its content.
+    /// Host name of the source, or name of the session's content.
     pub name: String,
     /// Address and port of the source.
     pub source: SocketAddr,
-    /// Address from which the session is received: the source's, or another relay's.
+    /// Address from which the session is received: the address of the source or of another relay.
     pub parent: SocketAddr,
     /// Number of relays between the source and this one.
     pub hops: u8,
-    /// Number of blocks that the source has sent completely. `blocks` is the number of all blocks, once known.
+    /// Number of blocks that the source has sent completely. `blocks` is the total number of blocks, if known.
     pub blocks_passed: u32,
     /// Number of all blocks, once known; see `blocks_passed`.
     pub blocks: Option<u32>,
@@ -150,9 +150,9 @@ pub struct BranchStatus {
     pub rate: Rate,
     /// Number of receivers, including those of downstream relays.
     pub receivers: u64,
-    /// Number of receivers that have everything.
+    /// Number of receivers that have all content.
     pub done: u64,
-    /// Number of blocks whose source symbols have all been sent once.
+    /// Number of blocks whose source symbols have all been sent at least once.
     pub blocks_sent: u32,
     /// Number of symbols sent.
     pub symbols_sent: u64,
@@ -187,14 +187,14 @@ pub struct HopStatus {
     pub packets: u64,
     /// Packets forwarded, including copies for several exits.
     pub passed: u64,
-    /// Requests for packets answered from the router's cache (cache hits).
+    /// Number of requests for packets that were answered from the router's cache (cache hits).
     pub repairs: u64,
     /// Packets dropped at a full queue of the router or of an exit.
     pub dropped: u64,
-    /// Indications of congestion that the router has sent. `filtered` counts those that it has suppressed, because an earlier one
-    /// had reported at least as much congestion.
+    /// Number of congestion indications that the router has sent. `filtered` is the number of indications that it suppressed,
+    /// because an earlier indication had reported at least as much congestion.
     pub indications: u64,
-    /// Suppressed indications of congestion; see `indications`.
+    /// Suppressed congestion indications; see `indications`.
     pub filtered: u64,
     /// Reports received.
     pub reports_received: u64,
@@ -297,7 +297,7 @@ impl RelayHandle {
         }
     }
 
-    /// Sets the maximum number of children. `shown` is the standing of a host that takes part in a session.
+    /// Sets the maximum number of children. `shown` is the proof that a child gives by taking part in a session.
     pub(crate) fn take_children(&self, most: usize, shown: Standing) {
         let mut registry = self.lock();
         (registry.most_children, registry.shown) = (most, shown);
@@ -308,7 +308,7 @@ impl RelayHandle {
         self.take_children(most, Standing::default());
     }
 
-    /// Registers a host with a proved address that wants unicast service; returns whether it will be served.
+    /// Registers a host that has proved its address and wants unicast service; returns whether the relay will serve it.
     pub(super) fn attach(&self, address: SocketAddr, local: SocketAddr, attach: &Attach) -> bool {
         let (mut registry, now) = (self.lock(), self.0.time.now());
         registry.forget_children(now);
@@ -346,8 +346,8 @@ impl RelayHandle {
         }
     }
 
-    /// Whether this relay answers a searching host. A relay that has found its own parent serves hosts while the parent is alive,
-    /// but no relays: two relays could otherwise wait for each other.
+    /// Whether this relay answers a searching host. If this relay has itself found its parent by a search, it answers only while
+    /// that parent is alive. It then does not answer relays, because two relays could otherwise wait for each other.
     pub(super) fn answers_search(&self, address: SocketAddr, attach: &Attach) -> bool {
         let (mut registry, now) = (self.lock(), self.0.time.now());
         registry.forget_children(now);
@@ -412,17 +412,17 @@ impl RelayHandle {
         self.lock().own.insert(place);
     }
 
-    /// Whether an announcement from this address is from this process.
+    /// Whether an announcement from this address was sent by this process.
     pub(super) fn is_own(&self, place: SocketAddr) -> bool {
         self.lock().own.contains(&place)
     }
 
-    /// Whether the session is relayed already.
+    /// Whether the session is already relayed.
     pub(super) fn is_taken(&self, session: SessionId) -> bool {
         self.lock().sessions.contains_key(&session)
     }
 
-    /// Starts relaying this session; returns `false` if it is relayed already.
+    /// Starts relaying this session; returns `false` if it is already relayed.
     pub(super) fn take(&self, session: SessionId, shared: &SessionHandle) -> bool {
         let mut registry = self.lock();
         if registry.sessions.contains_key(&session) {
@@ -450,7 +450,7 @@ impl AttachedHost {
 }
 
 impl Registry {
-    /// Forgets children that have not attached for a while and are not served.
+    /// Forgets children that have not attached for some time and are not served.
     fn forget_children(&mut self, now: Instant) {
         self.children.retain(|_, asked| asked.asks(now) || asked.is_served(now));
     }
@@ -460,7 +460,7 @@ impl Registry {
         self.children.values().filter(|asked| asked.child.invitation == 0)
     }
 
-    /// Finds a place for a child at this address among the children without an invitation.
+    /// Finds a place for a child at this address. Only places of children that were not invited count.
     fn room_for(&self, address: SocketAddr, now: Instant) -> Vacancy {
         if self.children.contains_key(&address) {
             return Vacancy::Free;

@@ -150,7 +150,7 @@ impl Relaying for SessionHandle {
     }
 }
 
-/// Reports the answers of the children of a relay within the session.
+/// Reports the answers of children, for a relay within the session.
 impl Receiver for SharedMode {
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
         self.with(|mode| {

@@ -1,30 +1,31 @@
-//! Schedule of one branch of a relay. It corresponds to the `RepairScheduler` of a source, but a relay has only the received
-//! symbols and cannot make new ones.
+//! Schedule of one branch of a relay. It corresponds to the `RepairScheduler` of a source. Unlike a source, a relay has only the
+//! symbols that it has received, and cannot create new symbols.
 //!
-//! Symbols are sent in this order: repairs (blocks that are nearly complete downstream); the first pass (each symbol of a block
-//! when it arrives, the lowest block first); the backfill (blocks of which a receiver lacks more than half).
+//! Symbols are sent in this order. First repairs: symbols of blocks that are nearly complete downstream. Then the first pass:
+//! each symbol of a block when it arrives, starting with the block with the lowest number. Last the backfill: symbols of blocks
+//! of which a receiver lacks more than half.
 
 use super::cache::{Cache, CachedBlock};
 use faircast_core::packet::Seq;
 use faircast_wire::SymbolMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Maximum number of recent repairs of a block that are remembered, because they may still be in flight.
+/// Maximum number of recent repairs that are recorded per block, because they may still be in flight.
 const RECENT: usize = 512;
 
 /// The schedule of one branch.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     ways: BTreeMap<u32, BlockProgress>,
-    /// Blocks with symbols that wait for the first pass.
+    /// Blocks that have symbols waiting for the first pass.
     ready: BTreeSet<u32>,
     /// Blocks whose first pass is not finished.
     open: BTreeSet<u32>,
     repairs: BTreeSet<u32>,
     backfill: BTreeSet<u32>,
-    /// Number of the block at which the first pass ends; earlier blocks are finished unless they are in `open`.
+    /// Number of the first block that the first pass has not reached. Blocks before it are finished unless they are in `open`.
     passed: u32,
-    /// Whether the first pass is skipped, because all receivers resume with nearly everything.
+    /// Whether the first pass is skipped, because all receivers resume with nearly all content.
     on_request: bool,
     oldest: u32,
     pub(super) sent: u64,
@@ -33,11 +34,11 @@ pub(super) struct Schedule {
 /// Progress of a block.
 #[derive(Debug, Default)]
 struct BlockProgress {
-    /// Number of symbols that have been sent once, in order of arrival.
+    /// Number of symbols of the block that have been sent at least once. These are the first symbols in order of arrival.
     sent: usize,
     /// IDs of symbols to send again.
     again: VecDeque<u32>,
-    /// Symbols most recently sent again, with their packet numbers.
+    /// IDs of the symbols most recently sent again, with their packet numbers.
     recent: VecDeque<(u32, Seq)>,
     /// Number of symbols that a receiver needs and that have not arrived yet.
     waiting: u16,
@@ -101,7 +102,7 @@ impl Schedule {
         self.backfill.remove(&block);
     }
 
-    /// Records that the cached symbols of this block are replaced by new ones. The number of expected symbols stays the same.
+    /// Records that new symbols replace the cached symbols of this block. The number of expected symbols stays the same.
     pub(super) fn on_replaced(&mut self, block: u32) {
         let waiting = self.awaited(block);
         self.on_gone(block);
@@ -120,20 +121,20 @@ impl Schedule {
         }
     }
 
-    /// Records that the source has sent all source symbols of the blocks before this one. Blocks without a received symbol are
-    /// thus passed here too.
+    /// Records that the source has sent all source symbols of the blocks before this one. The first pass of this branch then
+    /// skips the blocks before this one of which no symbol was received.
     pub(super) fn on_passed(&mut self, block: u32) {
         self.passed = self.passed.max(block);
     }
 
-    /// Switches to sending on request, because all receivers have nearly everything.
+    /// Switches to sending on request, because all receivers have nearly all content.
     pub(super) fn send_on_request(&mut self) {
         self.on_request = true;
         self.ready.clear();
         self.open.clear();
     }
 
-    /// Handles a request for symbols of a block from a receiver that has seen packets up to `seen` and has the symbols in `held`.
+    /// Handles a request for symbols of a block. The receiver has seen packets up to `seen`, and has the symbols in `held`.
     pub(super) fn request(
         &mut self,
         cache: &Cache,
@@ -158,13 +159,13 @@ impl Schedule {
             return Answer::default();
         }
         let before = way.again.len();
-        // Symbols that were never sent on this branch are useful to all its receivers.
+        // Symbols that were never sent on this branch are useful to all receivers of the branch.
         while need > 0 && way.sent < stored.len() {
             way.again.push_back(stored.id(way.sent));
             (way.sent, need) = (way.sent + 1, need - 1);
         }
-        // Only symbols that are lost at the receiver are sent again. Without a map the losses are unknown, and all symbols are
-        // candidates.
+        // Only symbols that the receiver has lost are sent again. Without a map of the receiver's symbols, its losses are
+        // unknown, so any symbol may be sent again.
         let mostly = need * 2 > usize::from(stored.symbols);
         if need > 0 && (held.is_some() || mostly) {
             for at in 0..stored.len() {
@@ -249,7 +250,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the number of the first block whose symbols have not all been sent once. Blocks that are not cached count as sent.
+    /// Returns the number of the first block with a symbol that has not been sent yet. Blocks that are not cached count as sent.
     pub(super) fn complete_to(&self) -> u32 {
         self.open.first().copied().unwrap_or(self.passed)
     }
@@ -287,20 +288,20 @@ impl Schedule {
         }
     }
 
-    /// Returns the number of symbols that wait to be sent again.
+    /// Returns the number of symbols that wait to be sent on request.
     pub(super) fn waiting(&self) -> usize {
         let blocks = self.repairs.iter().chain(&self.backfill);
         blocks.filter_map(|block| self.ways.get(block)).map(|way| way.again.len()).sum()
     }
 
-    /// Returns the number of symbols that wait to be sent again, by block.
+    /// Returns, for each block, the number of symbols that wait to be sent on request.
     pub(super) fn scheduled(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
         let blocks = self.repairs.iter().chain(&self.backfill);
         blocks.filter_map(|block| Some((*block, self.ways.get(block)?.again.len().min(0xffff) as u16)))
     }
 
-    /// Returns the distance to the next use of a block on this branch, in blocks: small until shortly after the block was sent,
-    /// very large later.
+    /// Returns the distance in blocks to the next use of a block on this branch. The distance is small until shortly after the
+    /// block was sent, and very large later.
     pub(super) fn next_use(&self, block: u32) -> u32 {
         let first = self.ready.first().or(self.open.first()).copied().unwrap_or(self.passed);
         if self.repairs.contains(&block) || self.open.contains(&block) && block <= first {
@@ -309,15 +310,15 @@ impl Schedule {
         if self.open.contains(&block) || self.backfill.contains(&block) {
             return block.abs_diff(first);
         }
-        // The block was sent; a repeated request would follow soon.
+        // The block was sent. If a receiver requests the block again, the request arrives soon.
         let age = self.passed.saturating_sub(block);
         if age < RECENT_BLOCKS { age } else { (u32::MAX / 2).saturating_add(age) }
     }
 }
 
 impl BlockProgress {
-    /// Returns the number of symbols that are expected at a receiver that has seen packets up to `seen` and has the symbols in
-    /// `held`.
+    /// Returns the number of symbols that a receiver may still expect. The receiver has seen packets up to `seen`, and has the
+    /// symbols in `held`.
     fn coming(&self, stored: &CachedBlock, seen: Seq, held: Option<&SymbolMap>) -> usize {
         let lacking = |id: u32| is_lacking(stored, held, id);
         self.again.iter().filter(|id| lacking(**id)).count()
@@ -331,7 +332,7 @@ fn is_lacking(stored: &CachedBlock, held: Option<&SymbolMap>, id: u32) -> bool {
     held.is_none_or(|held| id >= u32::from(stored.symbols) || !held.has(id))
 }
 
-/// Number of further blocks sent after which no repeated request for a block is expected.
+/// A repeated request for a block is expected until the branch has sent this number of further blocks.
 const RECENT_BLOCKS: u32 = 32;
 
 #[cfg(test)]

@@ -49,12 +49,12 @@ fn announce(last: u8, hops: u8) -> Announce {
     }
 }
 
-/// Returns a receiver that has seen packets up to this one, but has no symbols.
+/// Returns a receiver that has seen packets up to `seen`, but has no symbols.
 fn asker(seen: u64) -> Requester<'static> {
     Requester { seen: Seq(seen), held: None, wrong: false }
 }
 
-/// Returns the same receiver, whose symbols failed verification.
+/// Returns a receiver as in `asker`, whose symbols failed verification.
 fn finds_wrong(seen: u64) -> Requester<'static> {
     Requester { wrong: true, ..asker(seen) }
 }
@@ -96,7 +96,7 @@ fn branch_to(shared: &SessionHandle, place: usize, to: SocketAddr) -> Branch {
     Branch::new(shared.clone(), place, setup)
 }
 
-/// Attaches a process with this number from this address, and returns its token to the relay. Returns whether the relay grants
+/// Attaches process `number` from this address, and sends the relay's token back to the relay. Returns whether the relay grants
 /// service.
 fn asks(shared: &SessionHandle, number: u64, from: SocketAddr) -> bool {
     let id = ReceiverId::new(10 + number).expect("it is not zero");
@@ -112,7 +112,8 @@ fn asks(shared: &SessionHandle, number: u64, from: SocketAddr) -> bool {
     shared.at_port(&attach, (from, RELAY)).is_some()
 }
 
-/// A host that attaches with another ID each time counts as another process each time, and the earlier process loses its place.
+/// The host attaches with a different ID each time. Each ID counts as a different process, and the earlier process loses its
+/// place.
 #[test]
 fn host_gets_no_extra_places_by_changing_its_receiver_id() {
     let shared = SessionHandle::new(RelayHandle::default(), 0, 1 << 20, None);
@@ -131,8 +132,8 @@ fn host_gets_no_extra_places_by_changing_its_receiver_id() {
     assert!(!branches.is_empty(), "nobody was ever served");
 }
 
-/// A host attaches from 32 ports again and again, while there are 16 places. Returns for each of five other hosts whether it gets
-/// a place.
+/// Attaches one host repeatedly from 32 ports, although there are only 16 places. Returns for each of five other hosts whether it
+/// gets a place.
 fn crowded(shown: crate::places::Standing, take_part: bool) -> Vec<bool> {
     let shared = SessionHandle::new(RelayHandle::default(), 0, 1 << 20, None);
     shared.take_children(16, shown);
@@ -178,7 +179,7 @@ fn host_without_the_key_cannot_fill_all_places_from_many_ports() {
 }
 
 #[test]
-fn relay_in_the_source_process_limits_it_to_the_fastest_host() {
+fn own_relay_limits_its_source_to_the_fastest_branch() {
     let shared = SessionHandle::new(RelayHandle::default(), 2, 64 << 20, None);
     shared.hold_above(10 * 64);
     let mut passing = shared.lock();
@@ -202,7 +203,7 @@ fn relay_in_the_source_process_limits_it_to_the_fastest_host() {
 }
 
 #[test]
-fn requests_of_a_child_are_bounded() {
+fn fetches_for_the_requests_of_one_child_are_bounded() {
     let shared = SessionHandle::new(RelayHandle::default(), 1, 64 << 20, None);
     let mut passing = shared.lock();
     for block in 0..3 {
@@ -332,7 +333,7 @@ fn fetch_answered_with_cached_symbols_ends_and_serves_children() {
     assert_eq!(leaves.count(), 4);
 }
 
-/// Sends all waiting symbols of the first branch; returns them as (block, symbol).
+/// Sends all waiting symbols of the first branch. Returns the symbols as (block, symbol).
 fn leaves(passing: &mut RelayState, seq: &mut u64) -> Vec<(u32, u32)> {
     leaves_on(passing, 0, seq)
 }
@@ -348,7 +349,7 @@ fn leaves_on(passing: &mut RelayState, branch: usize, seq: &mut u64) -> Vec<(u32
 }
 
 #[test]
-fn parent_that_sends_no_confirmations_gets_plain_counts() {
+fn parent_without_confirmations_gets_the_count_of_completions() {
     let shared = SessionHandle::new(RelayHandle::default(), 1, 1 << 20, None);
     shared.lock().branches[0].tally = Tally { receivers: 3, done: 2, unnamed: 1, ..Tally::default() };
     let done = ReceiverId::new(7).expect("it is not zero");
@@ -368,7 +369,7 @@ fn parent_that_sends_no_confirmations_gets_plain_counts() {
     assert!(answer(&[], Time::ZERO + UNFED).1, "the source is not heard");
 }
 
-/// Returns a session with this number of blocks of four symbols, all cached, corrupted and sent.
+/// Returns a session with this number of blocks of four symbols. All symbols were cached and corrupted, and then sent.
 fn wrong_blocks(memory: usize, blocks: u32) -> (SessionHandle, u64) {
     let shared = SessionHandle::new(RelayHandle::default(), 2, memory, None);
     let mut passing = shared.lock();
@@ -412,7 +413,7 @@ fn block_found_wrong_by_a_child_is_fetched_and_replaced() {
 }
 
 #[test]
-fn wrong_block_is_fetched_when_a_fetch_is_free() {
+fn wrong_block_is_fetched_when_the_fetch_limit_allows_it() {
     let (shared, mut seq) = wrong_blocks(24 * 8, 4);
     let mut passing = shared.lock();
     (1..4).for_each(|block| _ = passing.request(0, block, 4, &asker(seq)));
@@ -424,7 +425,7 @@ fn wrong_block_is_fetched_when_a_fetch_is_free() {
 }
 
 #[test]
-fn forged_requests_fetch_at_most_the_missing_blocks() {
+fn forged_requests_cause_at_most_one_fetch_of_each_symbol() {
     let fetched = |by: &Requester<'_>, is_here: bool| {
         let (shared, _) = wrong_blocks(1 << 20, 100);
         let mut passing = shared.lock();

@@ -1,4 +1,4 @@
-//! The upstream session as an endpoint of a relay: a receiver that reports the end of the session to the branches.
+//! The upstream session as an endpoint of a relay: a receiver that notifies the branches of the end of the session.
 
 use super::SessionHandle;
 use crate::endpoint::{Datagram, Endpoint, HostEvent, Transmit};

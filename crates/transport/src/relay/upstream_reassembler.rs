@@ -15,10 +15,11 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Status};
 
-/// Duration without a newer announcement after which a source is considered gone: its packets may circulate between relays.
+/// Duration without a newer announcement after which the source counts as gone. Packets of the source may then be circulating
+/// between relays.
 const OUTDATED: Span = Span::from_secs(15);
 
-/// Maximum number of blocks by which a stream jumps ahead.
+/// Maximum number of blocks by which a stream may jump ahead.
 const FARTHEST: u32 = 1 << 16;
 
 /// Passes received symbols to the cache, and requests missing ones.
@@ -26,12 +27,13 @@ pub(crate) struct UpstreamReassembler {
     shared: SessionHandle,
     geometry: Geometry,
     requests: RequestScheduler,
-    /// Whether symbols arrive in layers without end, so that nothing is requested.
+    /// Whether symbols arrive on layers continuously, so that the relay requests no symbols.
     is_fountain: bool,
-    /// Start time of the session, from which the relay waits for its first child.
+    /// Start time of the session. From this time, the relay waits for its first child.
     since: Option<Time>,
     now: Time,
-    /// Source time of the newest announcement, and the arrival time of its last change.
+    /// Time at the source, as stated in its newest announcement, and the arrival time of the announcement that last changed this
+    /// value.
     newest: (u64, Time),
     wanted: Vec<(u32, u16)>,
     symbols: u64,
@@ -156,7 +158,7 @@ impl SymbolSink for UpstreamReassembler {
         Ok(())
     }
 
-    /// Ends the session with an error: the cached symbols are sealed for the finished session, and downstream receivers follow
+    /// Ends the session with an error. The cached symbols are encrypted for the ended session, and downstream receivers follow
     /// the new session by themselves.
     fn restart(&mut self, _now: Time, _trust: Option<Trust>) -> Result<(), Error> {
         Err(Error::Transfer(TransferError::SourceRestarted))

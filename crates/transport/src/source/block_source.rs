@@ -27,8 +27,8 @@ pub(crate) enum Leisure {
 }
 
 /// Maximum number of blocks of a session. The highest block number marks a packet without content (`docs/wire.md`), and the
-/// number of all blocks must fit the announcement. A live block has 50 ms of input or the full capacity of a block: the numbers
-/// suffice for 6.8 years of a slow stream, or for 140 days at 1 Gbit/s.
+/// number of all blocks must fit the announcement. A block of a live stream is complete when it holds 50 ms of input, or when it
+/// is full. The block numbers thus last for 6.8 years of a slow stream, or for 140 days of a stream of 1 Gbit/s.
 pub(crate) const MAX_BLOCKS: u32 = u32::MAX - 1;
 
 /// Number of newest blocks of a live pipe that are stored regardless of their age.
@@ -54,7 +54,7 @@ pub(crate) struct ObjectBlocks {
     ready: u32,
     hashes: RootHasher,
     root: Option<Hash>,
-    /// The blocks before this one have been hashed.
+    /// The blocks before this number have been hashed.
     hashed_to: u32,
     scratch: Vec<u8>,
     layout: Arc<Layout>,
@@ -62,7 +62,7 @@ pub(crate) struct ObjectBlocks {
     withdrawn: Vec<Withdrawn>,
     /// Bytes of withdrawn files.
     withdrawn_bytes: u64,
-    /// Blocks with bytes of withdrawn files that the caller has not taken yet.
+    /// Blocks that contain bytes of withdrawn files, and that the caller has not taken yet.
     affected: BTreeMap<u32, Affected>,
 }
 
@@ -95,7 +95,7 @@ struct LiveBlock {
     made: Time,
 }
 
-/// Number of unsent inputs that are named; further ones are only counted.
+/// Maximum number of unsent inputs that are named. All others are only counted.
 const NAMED: usize = 10;
 
 /// Returns warnings about inputs that are not sent, or sent only in part.
@@ -105,12 +105,12 @@ fn warnings(object: &ObjectStream) -> Vec<String> {
     });
     let unsent = object.left_out().iter().map(|one| format!("{}: {}; not sent", one.path, one.reason));
     let more = object.left_out().len().saturating_sub(NAMED);
-    let more = (more > 0).then(|| format!("{more} more could not be read and are not sent"));
+    let more = (more > 0).then(|| format!("{more} more files could not be read and are not sent"));
     skipped.chain(unsent.take(NAMED)).chain(more).chain(object.notes().iter().cloned()).collect()
 }
 
 impl BlockSource {
-    /// Sends files. A file that changes or cannot be read during the session is withdrawn.
+    /// Returns a block source that sends files. A file that changes or cannot be read during the session is withdrawn.
     pub(crate) fn files(mut object: ObjectStream) -> BlockSource {
         object.allow_withdrawals();
         BlockSource::object(object, None)
@@ -121,7 +121,7 @@ impl BlockSource {
         BlockSource::object(object, None)
     }
 
-    /// Sends an input as one file, stored in an unnamed temporary file in `dir`.
+    /// Returns a block source that sends an input as one file. The input is stored in an unnamed temporary file in `dir`.
     pub(crate) fn pipe(
         (name, input): (&str, &Input),
         dir: &Path,
@@ -229,7 +229,7 @@ impl BlockSource {
         }
     }
 
-    /// Returns inputs that should be sent and cannot be read.
+    /// Returns the inputs that should have been sent but cannot be read.
     pub(crate) fn unsent(&self) -> &[LeftOut] {
         match self {
             BlockSource::ObjectStream(object) => &object.unsent,
@@ -324,7 +324,7 @@ impl BlockSource {
         }
     }
 
-    /// Returns the bytes of content so far, without the manifest and withdrawn files.
+    /// Returns the number of bytes of content so far, without the manifest and withdrawn files.
     pub(crate) fn content_bytes(&self) -> u64 {
         match self {
             BlockSource::ObjectStream(object) => {
@@ -337,7 +337,7 @@ impl BlockSource {
         }
     }
 
-    /// Announces that blocks will be read out of sequence, each after a call of [`BlockSource::order`].
+    /// Prepares for reads of blocks out of sequence. Before each such read, [`BlockSource::order`] announces the block.
     pub(crate) fn read_on_order(&mut self) {
         if let BlockSource::ObjectStream(object) = self
             && let StreamReader::Files(reader) = &mut object.from
@@ -371,7 +371,7 @@ impl BlockSource {
         }
     }
 
-    /// Whether [`BlockSource::poll`] has work to do when there is time.
+    /// Whether [`BlockSource::poll`] has work to do if there is leisure.
     pub(crate) fn has_work(&self) -> bool {
         match self {
             BlockSource::ObjectStream(object) => object.is_whole() && object.root.is_none(),
@@ -421,7 +421,7 @@ impl ObjectBlocks {
         Ok(())
     }
 
-    /// Reads the next block of a pipe once all its input has arrived, so that reading does not block.
+    /// Reads the next block of a pipe once all input for this block has arrived, so that the session's thread does not wait.
     fn take_from_pipe(&mut self) -> Result<(), ObjectError> {
         if self.is_whole() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Cache of blocks to send: a block is read once for the first pass, and cached for a while for repairs.
+//! Cache of blocks to send: a block is read from its file once for the first pass, and stored for some time for repairs.
 
 use super::block_source::BlockSource;
 use crate::object::ObjectError;
@@ -8,7 +8,8 @@ use faircast_fec::{BlockEncoder, RepairSource, Shape};
 /// Size of the cache for blocks that may be requested again, bytes.
 const CACHE: usize = 16 << 20;
 
-/// Size of the cache of a fountain, bytes. It is larger because a fountain returns to every block. Encoders triple the memory.
+/// Size of the cache of a fountain, bytes. It is larger because a fountain sends every block repeatedly. The encoders of the
+/// blocks take another two times this size.
 const FOUNTAIN_CACHE: usize = 32 << 20;
 
 /// Recently sent blocks with their encoders.
@@ -27,7 +28,7 @@ struct Slot {
 }
 
 impl Blocks {
-    /// Creates the cache for a session with `layers` layers. Each layer sends another block at a time.
+    /// Creates the cache for a session with `layers` layers, which send different blocks at the same time.
     pub(super) fn new(symbol_size: u16, symbols_per_block: u16, layers: u8) -> Blocks {
         let block_len = usize::from(symbol_size) * usize::from(symbols_per_block);
         let cache = if layers > 1 { FOUNTAIN_CACHE } else { CACHE };
@@ -40,7 +41,7 @@ impl Blocks {
         Blocks { slots: Vec::with_capacity(most), most, clock: 0, symbol_size, scratch }
     }
 
-    /// Returns the number of source symbols of a block, and the symbol that `pick` names.
+    /// Returns the number of source symbols of a block, and the symbol that `pick` selects.
     pub(super) fn symbol(
         &mut self,
         pick: Pick,

@@ -5,21 +5,21 @@ use faircast_core::packet::ReceiverId;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Maximum requested symbols of a host, as a multiple of the content sent. It exceeds one because lost symbols are requested
-/// again, and may be lost again.
+/// Maximum number of symbols that a host may request for each of its members, as a multiple of the number of symbols sent. The
+/// factor is greater than one, because lost symbols are requested again and may be lost again.
 const TIMES: u64 = 4;
 
-/// Symbols that a host may request regardless of the amount sent.
+/// Number of further symbols that a host may request for each of its members, regardless of the number of symbols sent.
 const SPARE: u64 = 4_096;
 
-/// Maximum number of hosts counted. Beyond it, all counts are reset.
+/// Maximum number of counted hosts. When a further host requests symbols, all counts are reset.
 const MAX_HOSTS: usize = 65_536;
 
-/// Symbols requested per host.
+/// Number of symbols requested by each host.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     spent: BTreeMap<IpAddr, u64>,
-    /// Symbols that were sent in an earlier session, which all receivers resume.
+    /// Number of symbols that were sent in an earlier session, which all receivers resume.
     earlier: u64,
 }
 
@@ -45,8 +45,8 @@ impl Budget {
 
 impl SourceSession {
     /// Whether a host can lack the symbols that it requests. The limit grows with the content sent and with the number of members
-    /// at that host. Repairs do not count as content sent; otherwise each request would raise the limit. In a sealed session
-    /// relays have no limit, because different receivers may join them one after another.
+    /// at that host. Repairs do not count as content sent; otherwise each request would raise the limit. In a sealed session,
+    /// requests of a relay have no limit, because a relay may serve different receivers one after another.
     pub(super) fn may_ask_for(&self, id: ReceiverId, from: SocketAddr, symbols: u16) -> bool {
         let is_sealed = self.codec.form() == faircast_wire::Form::Sealed;
         if is_sealed && self.members.get(id).is_some_and(|member| member.is_relay) {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn budget_bounds_the_requests_of_a_host() {
+    fn budget_bounds_the_symbols_that_a_host_requests() {
         let mut budget = Budget::default();
         let [here, there] = [1, 2].map(|last| IpAddr::from([10, 0, 0, last]));
         for _ in 0..10 {

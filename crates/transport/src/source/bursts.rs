@@ -1,23 +1,23 @@
-//! Decides whether several packets may leave in one call, which the kernel splits (segmentation offload).
+//! Decides whether several packets are passed to the kernel in one call; the kernel then splits them (segmentation offload).
 //!
 //! A kernel that forwards multicast drops bursts that are not segmented yet, but forwards single packets. This affects a source
-//! in a container or virtual machine behind a multicast router on the same host. Receivers then get no packets, or only the
-//! packets sent one at a time. The source detects this from the packet numbers that receivers echo.
+//! in a container or virtual machine behind a multicast router on the same host. Receivers then get no packets, or only packets
+//! that were sent one at a time. The source detects this from the packet numbers that receivers echo.
 
 use faircast_core::packet::Seq;
 use faircast_core::time::{Span, Time};
 
-/// Maximum number of datagrams that the kernel takes in one call (UDP_MAX_SEGMENTS in older kernels).
+/// Maximum number of datagrams that the kernel accepts in one call (UDP_MAX_SEGMENTS in older kernels).
 pub(super) const MAX_SEGMENTS: usize = 64;
 
-/// Number of latest packets for which the source remembers whether they were sent in a burst.
+/// Number of the latest packets for which the source records whether they were sent in a burst.
 const KNOWN: u64 = 4_096;
 
-/// Expected number of echoes of burst packets after which their absence proves that bursts do not arrive. The probability of an
-/// error is e^-10.
+/// Bursts count as lost when this number of echoes of burst packets was expected and none has arrived. The probability that this
+/// conclusion is wrong is e^-10.
 const DOUBT: f64 = 10.0;
 
-/// Duration for which single packets are tried for unreached receivers.
+/// Duration of a trial in which unreached receivers get single packets.
 const TRIED_FOR: Span = Span::from_secs(10);
 
 /// Burst mode, and evidence of the arrival of bursts.
@@ -26,7 +26,7 @@ pub(super) struct Bursts {
     state: State,
     /// A bit for each of the latest packets: set if the packet was sent in a burst.
     together: Vec<u64>,
-    /// Packets sent since the last new echo of a receiver: the number of all packets, and of packets sent in bursts.
+    /// Number of packets sent since the last new echo of a receiver: all packets, and packets in bursts.
     left: (u32, u32),
     /// Expected number of echoes of burst packets so far, while no burst packet has been echoed.
     doubt: f64,
@@ -34,15 +34,15 @@ pub(super) struct Bursts {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Bursts; no packet of a burst has been echoed yet.
+    /// Bursts are sent; no packet of a burst has been echoed yet.
     Unknown,
-    /// Bursts; they arrive.
+    /// Bursts are sent; they arrive.
     Pass,
-    /// Single packets, as a trial, because a receiver is not reached.
+    /// Single packets are sent as a trial, because a receiver is not reached.
     Tried { since: Time },
-    /// Bursts; a trial of single packets did not reach the receiver.
+    /// Bursts are sent again, because a trial of single packets did not reach the receiver.
     InVain,
-    /// Single packets, because bursts do not arrive.
+    /// Single packets are sent, because bursts do not arrive.
     OneByOne,
 }
 
@@ -99,8 +99,8 @@ impl Bursts {
         is_certain
     }
 
-    /// Records whether an unreached receiver was `found`, and the number `left` of receivers that are still unreached. Returns
-    /// whether this proves that bursts do not arrive.
+    /// Handles the result of a check of the receivers. `found` states whether an unreached receiver was found; `left` is the
+    /// number of receivers that are still unreached. Returns whether the result proves that bursts do not arrive.
     pub(super) fn on_unreached(&mut self, found: bool, left: usize, now: Time) -> bool {
         match self.state {
             State::Unknown | State::Pass if found => self.state = State::Tried { since: now },
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn echoes_of_old_packets_change_nothing() {
+    fn echoes_of_old_packets_do_not_end_bursts() {
         let mut bursts = Bursts::new();
         for first in 0..2_000 {
             bursts.on_sent(Seq(first * 5), 5);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn single_packets_are_tried_once_for_unreached_receivers() {
+    fn single_packets_are_tried_once_per_unreached_receiver() {
         let at = |seconds| Time::ZERO + Span::from_secs(seconds);
         let mut helps = Bursts::new();
         assert!(!helps.on_unreached(true, 2, at(5)) && helps.most() == 1);

@@ -19,26 +19,26 @@ use std::ops::Range;
 /// Maximum number of blocks per request.
 const MAX_BLOCKS: u32 = 8192;
 
-/// Minimum duration of congestion, at a rate close to the bound of `--slow`, after which a receiver is slow.
+/// A receiver counts as slow when it has been congested for this duration at a rate close to the bound of `--slow`.
 const SLOW_FOR: Span = Span::from_millis(200);
 const NEAR: f64 = 1.25;
 
-/// Minimum duration for which a receiver's window must hold the source until the receiver is slow. It exceeds a short pause of a
-/// host.
+/// Minimum duration for which a receiver's window must delay packets before the receiver counts as slow. This duration is longer
+/// than a short pause of a host.
 const HELD_FOR: Span = Span::from_millis(500);
 
-/// Duration after which a receiver that limits the rate is named.
+/// Duration after which a receiver that limits the rate is reported by name.
 const NAMED_AFTER: Span = Span::from_secs(2);
 
-/// Returns the existing blocks of a request. Each nonexistent block would cost processing time.
+/// Returns the requested blocks that exist. Other blocks are left out, because each would cost processing time.
 pub(super) fn asked(first: u32, run: u32, end: Option<u32>) -> Range<u32> {
     first..first.saturating_add(run).min(end.unwrap_or(u32::MAX))
 }
 
 impl SourceSession {
-    /// Processes a datagram from a receiver that arrived at `arrived` (the kernel's time, not after `now`).
+    /// Processes a receiver's datagram, which arrived at `arrived` (the kernel's time, not after `now`).
     pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, arrived: Time, now: Time) {
-        // The time in the queues of this host is no part of the path's delay.
+        // The time for which the datagram waited in queues of this host is not part of the path's delay.
         let waited = now.since(arrived);
         let (seq, mut message) = match self.codec.open(bytes, from) {
             Ok(opened) => opened,
@@ -91,8 +91,8 @@ impl SourceSession {
         }
     }
 
-    /// Whether a message is authentic. A sealed message is from a member. An unsealed message must come from the address of its
-    /// sender, and a member must join before it sends other messages.
+    /// Whether a message is authentic. A sealed message is always authentic. An unsealed message must come from the address of
+    /// its sender, and a member must join before it sends other messages.
     fn is_believed(&self, message: &Message<'_>, from: SocketAddr, now: Time) -> bool {
         let Some(id) = message.from() else { return false };
         if self.codec.form() == Form::Sealed {
@@ -174,7 +174,7 @@ impl SourceSession {
         }
     }
 
-    /// Processes a complaint of a receiver of the base layer alone that loses packets while enhancement layers are sent.
+    /// Processes a complaint: the receiver has joined only the base layer, and loses packets while enhancement layers are sent.
     fn on_flooded(&mut self, from: ReceiverId, loss: f64, now: Time) {
         if !matches!(self.phase, Phase::Sending) {
             return;
@@ -187,7 +187,7 @@ impl SourceSession {
                 let host =
                     self.members.get(from).map_or_else(|| from.to_string(), |member| member.host.clone());
                 self.events.push_back(Event::warning(format!(
-                    "{host} loses {:.0} % of the lowest layer, the only one that it has joined: the network carries all layers to it, or its link is too slow for one. All layers together are now limited to {:.1} Mbit/s. Switch on IGMP \
+                    "{host} has joined only the base layer and loses {:.0} % of it: the network carries all layers to {host}, or its link is too slow even for the base layer. All layers together are now limited to {:.1} Mbit/s. Switch on IGMP \
                      snooping (IPv6: MLD snooping) with a querier on the switch",
                     loss * 100.0,
                     rate.bps() / 1e6
@@ -252,7 +252,7 @@ impl SourceSession {
         if !self.is_served(report.from) {
             return;
         }
-        // An echo of number 0 means no packet, if the layer has sent none.
+        // An echo of number 0 is valid even if the layer has sent no packet: it means that the receiver has none.
         let sent = self.next_seqs.get(usize::from(report.layer.0)).map(|next| next.0.max(1));
         if sent.is_none_or(|next| report.content.echo().seq.0 >= next) {
             self.counts.refused += 1;
@@ -269,7 +269,7 @@ impl SourceSession {
             (self.setup.slow, self.serving)
             && let ReportContent::Congested { mean, cause: Cause::Loss | Cause::Mark, .. } = report.content
         {
-            // A receiver is slow only if the source already sends at a rate near the bound. During slow start it is not.
+            // A receiver is slow only if the source already sends at a rate near the bound, which excludes slow start.
             let level = Rate::from_bps(f64::from(mean));
             let least = SLOW_FOR.max(self.rtt_max() * 4);
             let sent_slowly = self.source.observe().rate.bps() <= bound.bps() * NEAR;
@@ -279,13 +279,14 @@ impl SourceSession {
             }
         }
         self.pass_on(&report, now);
-        // With several layers no receiver limits the group, and the other policies of `--slow` set a bound.
+        // In a session with several layers, no receiver limits the rate of the group. The policy `follow` allows a slow receiver
+        // any effect; the other policies bound its effect.
         if self.layers() == 1 && self.setup.slow == SlowReceiverPolicy::Follow {
             self.name_the_limiting(now);
         }
     }
 
-    /// Processes a window. The scheme only receives a sign of life, because windows are not congestion control.
+    /// Processes a window. For the scheme, it is only a sign of life, because windows are not congestion control.
     fn on_window(&mut self, window: &Window, now: Time) {
         self.members.on_sign_of_life(window.from, now);
         let known = self.members.get(window.from).is_some_and(|member| !member.is_finished());
@@ -304,7 +305,8 @@ impl SourceSession {
         self.pass_on(&alive, now);
     }
 
-    /// Finds the receiver whose window holds the source, and gives up receivers whose windows hold it for too long.
+    /// Finds the receiver whose window delays the next packet. Gives up receivers whose windows have delayed packets for too
+    /// long.
     pub(super) fn watch_windows(&mut self, now: Time) {
         let next = self.next_seqs[0];
         let wants = matches!(self.source.departure(Layer(0)), Departure::At(at) if at <= now);
@@ -323,7 +325,7 @@ impl SourceSession {
         self.look_at_the_holder(now);
     }
 
-    /// Treats a window that holds the group below the bound of `--slow` like congestion below the bound.
+    /// Treats a receiver as congested if its window limits the rate of the group to less than the bound of `--slow`.
     fn look_at_the_holder(&mut self, now: Time) {
         let size = (self.setup.datagram + self.setup.overhead) as u64;
         let Some((id, span, level)) = self.windows.holding(size, now) else { return };
@@ -334,7 +336,7 @@ impl SourceSession {
                 }
             }
             (SlowReceiverPolicy::Follow, _) => self.name_followed(id, span, level),
-            // Deferred receivers delay no other receiver.
+            // Deferred receivers delay no other receivers.
             (SlowReceiverPolicy::Floor(_) | SlowReceiverPolicy::Drop(_), Serving::Deferred) => {}
         }
     }
@@ -371,8 +373,8 @@ impl SourceSession {
         self.scope.after_call(before, &self.source, Call::Control, now);
     }
 
-    /// Whether the congestion control uses the reports of a member. Once the session sends, a member must first prove that it
-    /// receives the source.
+    /// Whether the congestion control uses the reports of a member. After the session has started to send, a member must first
+    /// prove that it receives packets of the source.
     fn is_heard(&self, id: ReceiverId) -> bool {
         matches!(self.phase, Phase::Gathering { .. }) || self.members.receives(id) != Some(false)
     }
@@ -441,16 +443,16 @@ impl SourceSession {
 /// Returns the reason why a receiver is incomplete, in words.
 pub(super) fn reason(member: &MemberRecord) -> String {
     let words = match (member.pace, member.state, member.reason) {
-        _ if super::reachability::is_unreached(member) => "it answers, but no data arrives there",
-        _ if member.mute == Mute::Stuck => "it answers, is incomplete and makes no progress",
+        _ if super::reachability::is_unreached(member) => "it sends feedback, but no data reaches it",
+        _ if member.mute == Mute::Stuck => "it sends feedback, but it is incomplete and makes no progress",
         (Pace::Dropped, ..) => "dropped: too slow",
         (Pace::Gone, ..) => "silent",
         (_, _, crate::membership::REASON_DISK_FULL) => reasons::DISK_FULL,
         (_, _, crate::membership::REASON_PERMISSION) => reasons::PERMISSION,
         (_, _, crate::membership::REASON_OLDER) => reasons::OLDER,
         (_, _, crate::membership::REASON_OTHER_SOURCE) => reasons::OTHER_SOURCE,
-        (_, _, crate::membership::REASON_CONTENT) => "its content does not match",
-        (_, MemberState::Leaving, _) => "stopped at that host",
+        (_, _, crate::membership::REASON_CONTENT) => "the received content differs from that of the source",
+        (_, MemberState::Leaving, _) => "the receiver was stopped",
         (_, MemberState::Failed, _) => "it failed",
         _ => "incomplete when the session ended",
     };

@@ -1,9 +1,9 @@
-//! Limits all layers together on a network that carries every layer to every host. The session then sends at a total rate that
-//! the receivers behind full links can take.
+//! Limits the total rate of all layers on a network that carries every layer to every host. The limit is a total rate that
+//! receivers behind full links can take.
 //!
-//! Receivers of the base layer alone report their losses ([`crate::membership::FLOODED`]). Their losses have two possible causes:
-//! all layers reach them, or their link is too slow for the base layer alone. The source slows down the other layers to find out
-//! which cause applies:
+//! Receivers that have joined only the base layer report their losses ([`crate::membership::FLOODED`]). The losses have two
+//! possible causes: all layers reach these receivers, or their link is too slow for the base layer alone. The source slows down
+//! the other layers to find out which cause applies:
 //!
 //! ```text
 //!   complaint ──> all layers together: what arrived there, and a little less ──> silence: it was flooding;
@@ -13,8 +13,8 @@
 //!                                                                    as before, and that receiver is not listened to for a while
 //! ```
 //!
-//! A wrong or forged complaint therefore slows the other receivers for some seconds only. Each time, the period for which the
-//! complaining receiver is ignored doubles.
+//! A wrong or forged complaint thus slows the other receivers for some seconds only. After each such complaint, its receiver is
+//! ignored for twice as long as before.
 
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::{Rate, Span, Time};
@@ -29,8 +29,8 @@ pub(super) struct Flood {
     trial: Option<Trial>,
     changed_at: Time,
     complained_at: Time,
-    /// Receivers whose complaints were unjustified: the end of the period in which they are ignored, and the number of such
-    /// periods.
+    /// Receivers whose complaints were unjustified: the end of the period in which the receiver is ignored, and the number of
+    /// such periods so far.
     ignored: BTreeMap<ReceiverId, (Time, u8)>,
 }
 
@@ -41,10 +41,10 @@ struct Trial {
     steps: u8,
 }
 
-/// Effect of a complaint.
+/// Reaction to a complaint.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
-    /// No effect.
+    /// No reaction.
     Nothing,
     /// Limits all layers together to this rate.
     Limit(Rate),
@@ -52,22 +52,23 @@ pub(super) enum Step {
     NotFlooded,
 }
 
-/// Delay until a change of the limit shows in the complaints: they cover the losses of two seconds, and are sent once a second.
+/// Delay until a change of the limit has an effect on the complaints. Complaints cover the losses of two seconds and are sent
+/// once a second.
 const SHOWS_AFTER: Span = Span::from_secs(4);
-/// Fraction of the rate that arrived, used as the new limit.
+/// New limit, as a fraction of the rate that arrived at the receiver.
 const MARGIN: f64 = 0.85;
-/// From the second step on, losses must have fallen below this fraction of the first ones; otherwise enhancement layers are not
-/// the cause.
+/// From the second step on, losses must be at most this fraction of the losses in the first complaint. Otherwise, enhancement
+/// layers are not the cause.
 const BETTER: f64 = 0.7;
 /// Duration without a complaint after which the limit grows.
 const QUIET: Span = Span::from_secs(10);
 const MORE: f64 = 1.1;
-/// Maximum limit, as a multiple of the sending rate. Beyond it the limit does not grow.
+/// Multiple of the sending rate above which the limit does not grow.
 const ROOM: f64 = 2.5;
-/// Duration for which a receiver is ignored the first time.
+/// Duration for which a receiver is ignored after its first unjustified complaint.
 const IGNORED: Span = Span::from_secs(60);
 const MAX_DOUBLINGS: u8 = 6;
-/// Maximum number of ignored receivers. At this number all complaints are ignored.
+/// Maximum number of ignored receivers. When it is reached, all complaints are ignored.
 const MAX_IGNORED: usize = 64;
 
 impl Flood {
@@ -76,8 +77,8 @@ impl Flood {
         self.limit.unwrap_or(Rate::UNLIMITED)
     }
 
-    /// Processes a complaint: a receiver of the base layer alone loses the fraction `loss` of its packets. All layers send
-    /// `total`; the base layer sends `base`.
+    /// Processes a complaint: a receiver that has joined only the base layer loses the fraction `loss` of its packets. `total` is
+    /// the rate of all layers, `base` the rate of the base layer.
     pub(super) fn on_complaint(
         &mut self,
         from: ReceiverId,
@@ -114,8 +115,8 @@ impl Flood {
         (self.limit, self.trial, self.changed_at) = (None, None, now);
     }
 
-    /// Raises the limit after a quiet period, while all layers send `total`; called once a second. Returns whether the limit has
-    /// changed.
+    /// Raises the limit after a period without complaints; called once a second. `total` is the rate of all layers. Returns
+    /// whether the limit has changed.
     pub(super) fn grow(&mut self, total: Rate, now: Time) -> bool {
         let Some(limit) = self.limit else { return false };
         let quiet = now.since(self.complained_at.max(self.changed_at)) >= QUIET;
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn unfounded_complaints_are_ignored_for_longer_each_time() {
+    fn receiver_is_ignored_longer_after_each_unfounded_complaint() {
         let mut flood = Flood::default();
         let mut now = 0;
         let cycle = |flood: &mut Flood, mut now: u64| {

@@ -63,10 +63,10 @@ use window::Windows;
 
 const BASE: Layer = Layer(0);
 
-/// Maximum number of bytes per call of the kernel, in addition to the maximum number of datagrams.
+/// Maximum number of bytes per system call. The number of datagrams per system call has a separate maximum.
 const MAX_BYTES: usize = 65_000;
 
-/// Packets scheduled within this time are sent in one call: a single packet below about 10 Mbit/s.
+/// Packets scheduled within this time are sent in one call. Below about 10 Mbit/s, this is a single packet.
 const BURST: Span = Span::from_micros(1_000);
 
 /// Interval at which inputs are polled when there is no other work.
@@ -90,7 +90,7 @@ pub(crate) struct Setup {
     pub(crate) scheduler: Box<dyn Scheduler>,
     /// Key that signs the content.
     pub(crate) sign: Option<SigningKey>,
-    /// Keys for required receipts: each receiver must send a receipt signed with one of them.
+    /// Keys for required receipts. Each receiver must send a receipt that is signed with one of these keys.
     pub(crate) receipts: Option<ReceiptKeys>,
     /// Random stream that only the scheme uses.
     pub(crate) rng: Rng,
@@ -104,7 +104,7 @@ pub(crate) struct Setup {
     pub(crate) min: Option<Rate>,
     pub(crate) max: Option<Rate>,
     pub(crate) expect: Option<u32>,
-    /// Hosts that must receive everything.
+    /// Hosts that must receive all content.
     pub(crate) required: Vec<RequiredHost>,
     pub(crate) join_timeout: Duration,
     pub(crate) start: StartNow,
@@ -202,12 +202,12 @@ enum Phase {
     Over,
 }
 
-/// Receivers being served.
+/// The receivers that the session serves now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Serving {
     /// All receivers that are fast enough.
     Together,
-    /// The deferred receivers, after all others are done.
+    /// The deferred receivers, after all other receivers are done.
     Deferred,
 }
 
@@ -223,7 +223,7 @@ struct Clocks {
     started: Option<Time>,
     finished: Time,
     idle_since: Option<Time>,
-    /// Time at which the expected number of receivers had everything.
+    /// Time at which the expected number of receivers were complete.
     expected_at: Option<Time>,
 }
 
@@ -417,7 +417,7 @@ impl SourceSession {
         }
     }
 
-    /// Writes the packets to send now to `out`; returns `None` without any.
+    /// Writes the packets to send now to `out`; returns `None` if no packet is to be sent.
     fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         out.clear();
         if self.phase == Phase::Over {
@@ -437,7 +437,7 @@ impl SourceSession {
         self.transmit(segment, BASE)
     }
 
-    /// Announces the session soon, because the network has returned or changed. Packets are now sent from `local`.
+    /// Schedules an announcement now, because the network has returned or changed. From now on, packets are sent from `local`.
     fn announce_soon(&mut self, local: Option<SocketAddr>, now: Time) {
         self.setup.local = local.unwrap_or(self.setup.local);
         if matches!(self.phase, Phase::Gathering { .. } | Phase::Sending) {
@@ -549,13 +549,13 @@ impl SourceSession {
         self.next_seqs.len() as u8
     }
 
-    /// Returns the earliest time of a departure, and its layer; never, if all layers wait for a report.
+    /// Returns the time and the layer of the next departure. The time is [`Time::NEVER`] if all layers wait for a report.
     fn next_departure(&self) -> (Time, Layer) {
         let sent = (0..self.layers()).map(Layer).filter(|layer| self.scheduler.has(*layer));
         sent.map(|layer| (self.departure(layer), layer)).min().unwrap_or((Time::NEVER, BASE))
     }
 
-    /// Returns the time of the layer's next departure, by its scheme and the receivers' windows.
+    /// Returns the time of the layer's next departure, which depends on the scheme and on the receivers' windows.
     fn departure(&self, layer: Layer) -> Time {
         let Departure::At(at) = self.source.departure(layer) else { return Time::NEVER };
         if self.layers() > 1 {
@@ -565,13 +565,13 @@ impl SourceSession {
         self.windows.departure(at, self.next_seqs[0], self.setup.min, size)
     }
 
-    /// Returns the time of the next check of the windows; never, if the windows allow the next packet.
+    /// Returns the time of the next check of the windows, or [`Time::NEVER`] if the windows do not delay the next packet.
     fn hold_at(&self) -> Time {
         match self.source.departure(BASE) {
             _ if self.layers() > 1 || self.windows.allows(self.next_seqs[0]) => Time::NEVER,
             Departure::At(at) if !self.windows.is_held() => at,
             Departure::At(at) => at.max(self.windows.deadline()),
-            // The scheme does not want to send, so the windows delay no packet.
+            // The scheme does not allow the next packet, so it is not the windows that delay the packet.
             _ => Time::NEVER,
         }
     }
@@ -599,7 +599,7 @@ impl SourceSession {
         Ok(())
     }
 
-    /// Returns the time at which the newest receiver, which joined at `last_received`, was probably the last one to join.
+    /// Returns the time from which no further receiver is expected to join, if the newest receiver joined at `last_received`.
     fn settled_at(&self, last_received: Time) -> Time {
         last_received + (self.setup.spread * 2).max(Span::from_millis(20)) + onset(self.setup.spread)
     }
@@ -640,7 +640,7 @@ impl SourceSession {
         if !enough && !waited && !asked {
             return;
         }
-        // Waiting time is used before the start; the remainder is available at the end.
+        // The join timeout covers the waiting before the start and at the end: the remainder is available at the end.
         self.clocks.wait_left =
             if asked { Span::ZERO } else { self.setup.join_timeout.saturating_sub(now.since(Time::ZERO)) };
         if joined == 0 {
@@ -651,8 +651,8 @@ impl SourceSession {
                 port: self.setup.local.port(),
                 each: self.not_here(),
             });
-            // Receivers are notified of the end: relays without receivers, and receivers whose answers were lost, still wait for
-            // content.
+            // The receivers must be notified of the end: relays without receivers, and receivers whose answers were lost, still
+            // wait for content.
             self.fail(error, now);
             return;
         }
@@ -684,7 +684,7 @@ impl SourceSession {
         self.begin(now);
     }
 
-    /// Ends a relay's session when the upstream session is over and no receiver here needs it.
+    /// Ends a relay's session when the upstream session is over and no downstream receiver needs this session.
     fn end_with_source(&mut self, now: Time) {
         let is_open = matches!(self.phase, Phase::Gathering { .. } | Phase::Sending);
         if !is_open || self.scheduler.source_is_finished() != Some(true) {
@@ -726,7 +726,7 @@ impl SourceSession {
         let linger = self.linger();
         if self.clocks.idle_since.is_none() && linger > Span::ZERO {
             self.events.push_back(Event::warning(format!(
-                "all receivers are complete; waiting up to {} for the missing ones",
+                "all joined receivers are complete; waiting up to {} for receivers that are missing",
                 seconds(linger.as_secs_f64())
             )));
         }
@@ -736,12 +736,12 @@ impl SourceSession {
         }
     }
 
-    /// Returns the remaining waiting time when no receiver needs anything: receivers may still join or return.
+    /// Returns the time for which the session waits when no member needs anything, because receivers may still join or return.
     fn linger(&self) -> Span {
         let missing =
             self.setup.expect.is_some_and(|expected| self.members.receivers() < u64::from(expected))
                 || !self.roll.absent().is_empty();
-        // Receivers that timed out have had their waiting time, and failed ones have ended themselves.
+        // The session does not wait again for receivers that have timed out, or that have failed.
         let given_up = |member: &MemberRecord| {
             member.pace == Pace::Gone
                 || member.state == MemberState::Failed
@@ -759,7 +759,7 @@ impl SourceSession {
         self.clocks.announce_at = Time::NEVER;
     }
 
-    /// Fails if a call of the scheme had effects: a source may act only through its packets.
+    /// Fails if a call of the scheme had effects: the scheme of a source may act only through the source's packets.
     fn refuse_effects(&mut self, now: Time) {
         if let Some(effect) = self.effects.refuse() {
             self.fail(Error::effect("source", &effect), now);
@@ -775,7 +775,7 @@ impl SourceSession {
         }
     }
 
-    /// Sets the rate bounds of the scheme. The floor applies only while receivers other than the deferred ones are served.
+    /// Sets the rate bounds of the scheme. The bound of `--slow` does not apply while deferred receivers are served.
     fn bound_rate(&mut self, now: Time) {
         let floor = match self.setup.slow {
             SlowReceiverPolicy::Floor(rate) | SlowReceiverPolicy::Drop(rate) => Some(rate),
@@ -790,8 +790,7 @@ impl SourceSession {
     }
 }
 
-/// Returns the rate field of a data packet. It takes two bytes if present, so a scheme that states its rate must never state
-/// zero.
+/// Returns the rate field of a data packet. A stated rate is never zero, because zero means that there is no field.
 fn header_rate(stated_rate: StatedRate, stamp: &Stamp) -> f32 {
     stated_rate.stated(stamp.flags, (stamp.rate.bps() as f32).max(1.0))
 }

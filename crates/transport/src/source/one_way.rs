@@ -1,7 +1,7 @@
 //! A session without feedback: it is announced for a while, and then sends a number of rounds at a fixed rate.
 //!
-//! The source ignores all arriving packets. Receivers complete each block from the symbols of any round. A later session with the
-//! same content supplies symbols that are still missing.
+//! The source ignores all arriving packets. Receivers complete each block from symbols of several rounds. A later session with
+//! the same content supplies symbols that are still missing.
 
 use super::{Phase, SourceSession};
 use crate::config::{OneWay, Repeat, span};
@@ -25,7 +25,8 @@ impl SourceSession {
         self.scheduler.start(now);
         self.phase = Phase::Sending;
         self.setup.start.end();
-        // Members that have not yet proved that they receive the source have one second to do so.
+        // The number includes members that have not proved yet that they receive the source: these members have one second to do
+        // so.
         self.answering = self.members.answering();
         self.control(SourceControl::Members(self.answering), now);
         self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
@@ -34,21 +35,21 @@ impl SourceSession {
         self.clocks.announce_at = now + Span::from_millis(500);
     }
 
-    /// Repeats pages once a second, because late joiners and receivers that have lost a page cannot request it.
+    /// Repeats pages once a second, because late joiners and receivers that have lost a page cannot request pages.
     pub(super) fn repeat_pages(&mut self) {
         if let (Some(pages), Some(_)) = (&mut self.pages, self.setup.one_way) {
             pages.repeat_all(self.scheduler.status().complete_to);
         }
     }
 
-    /// Ends the session when the content has been sent for the required number of rounds or duration, and its root hash is known.
+    /// Ends the session after the required number of rounds or the required duration, once the root hash is known.
     pub(super) fn consider_one_way_end(&mut self, one_way: OneWay, now: Time) {
         let is_spent = match one_way.repeat {
             Repeat::Rounds(rounds) => self.scheduler.rounds() >= rounds,
             Repeat::For(time) => self.clocks.started.is_some_and(|began| now.since(began) >= span(time)),
             Repeat::Forever => false,
         };
-        // Without a complete round, the session does not wait for the root hash.
+        // If no round was completed, the session does not wait for the root hash.
         let is_hashed = self.scheduler.status().root.is_some() || self.scheduler.rounds() == 0;
         if is_spent && is_hashed {
             self.close(now);

@@ -6,7 +6,7 @@ use faircast_core::rate::{CatchUp, Pacer};
 use faircast_core::schemes::{AnySource, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 
-/// Maximum amount that a delayed host may send to catch up.
+/// Maximum amount of data that a delayed host may send at once to catch up.
 const CATCH_UP: CatchUp = CatchUp { packets: 2, span: Span::from_millis(25) };
 
 /// Assumed round-trip time without feedback, for the interval of status messages.

@@ -21,7 +21,7 @@ const GATHER: Span = Span::from_millis(100);
 /// Minimum interval between two pages of a cell, because several receivers may request the same cell.
 const ONCE_IN: Span = Span::from_millis(50);
 
-/// Divisor of the sent bytes: repeated pages take at most this fraction of the rate.
+/// Repeated pages take at most the rate divided by this number.
 const PART: u64 = 20;
 
 /// The pages of one session.
@@ -55,7 +55,7 @@ struct Page {
 }
 
 impl Pages {
-    /// Creates pages about this session for datagrams of `datagram` bytes.
+    /// Creates the pages of the session that `about` describes, for datagrams of `datagram` bytes.
     pub(super) fn new(key: SigningKey, about: Signed, datagram: usize) -> Pages {
         Pages {
             key,
@@ -72,7 +72,8 @@ impl Pages {
         }
     }
 
-    /// Schedules all sent pages of `blocks` blocks again, because no receiver can request them.
+    /// Schedules the pages of the first `blocks` blocks again, unless they were never sent. Used without feedback, where
+    /// receivers cannot request pages.
     pub(super) fn repeat_all(&mut self, blocks: u32) {
         if self.asked.is_empty() {
             self.asked.extend(0..blocks.min(self.pushed_to).div_ceil(self.cell));
@@ -84,7 +85,7 @@ impl Pages {
         Ok(announce.sign(self.about.session, &self.key)?)
     }
 
-    /// Returns the signature of a root hash, together with the numbers of blocks and of withdrawn files.
+    /// Returns a signature that covers a root hash, the number of blocks and the number of withdrawn files.
     pub(super) fn sign_root(&mut self, of: (u32, u32), root: [u8; 32]) -> Signature {
         match self.root {
             Some((signed, known, signature)) if (signed, known) == (of, root) => signature,
@@ -96,7 +97,7 @@ impl Pages {
         }
     }
 
-    /// Returns the signature of a slice of the list of withdrawn files.
+    /// Returns the signature of a part of the list of withdrawn files.
     pub(super) fn sign_withdrawals(&self, slice: &Slice) -> Signature {
         self.key.sign_withdrawals(&self.about, slice.first, &slice.files)
     }
@@ -112,7 +113,7 @@ impl Pages {
         let last = first.saturating_add(run.saturating_sub(1));
         for cell in first / self.cell..=last / self.cell {
             let blocks = cell.saturating_mul(self.cell).max(first)..=last;
-            // An unknown block is ignored: a receiver that requested it too early repeats its request.
+            // Blocks without a known hash are ignored: a receiver that has requested a page too early repeats its request.
             let mut of_cell = blocks.take(self.cell as usize);
             let is_known = of_cell.any(|block| block / self.cell == cell && scheduler.hash(block).is_some());
             let just_sent = self.signed.get(&cell).is_some_and(|page| now.since(page.sent_at) < ONCE_IN);
@@ -124,7 +125,7 @@ impl Pages {
 
     /// Returns the page to send now, if any.
     pub(super) fn next(&mut self, scheduler: &dyn Scheduler, now: Time) -> Option<Hashes> {
-        // Withdrawn files change the hashes of their blocks.
+        // Withdrawn files change the hashes of their blocks, so all signatures are obsolete.
         let withdrawn = scheduler.withdrawn().len();
         if std::mem::replace(&mut self.withdrawn, withdrawn) != withdrawn {
             self.signed.clear();

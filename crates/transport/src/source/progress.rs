@@ -14,7 +14,7 @@ use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::BTreeSet;
 
-/// Duration per second for which a window must hold the source to count as the limit of the rate.
+/// Minimum duration per second for which a window must delay packets to count as the limit of the rate.
 const HELD_PART: Span = Span::from_millis(100);
 
 /// Fraction of the allowed rate below which the application is the limit.
@@ -23,17 +23,17 @@ const USED_PART: f64 = 0.8;
 /// Duration without any receiver after which the user gets advice.
 const NOBODY_FOR: Span = Span::from_secs(5);
 
-/// Describes a completed relay with incomplete receivers.
+/// Returns a description of a completed relay that has incomplete receivers.
 fn below(member: &MemberRecord) -> Option<IncompleteReceiver> {
     let (all, done) = (member.receivers + member.named(), member.receivers_done + member.named());
     let is_done = member.state == faircast_wire::MemberState::Done;
     (is_done && done < all).then(|| IncompleteReceiver {
         host: member.host.clone(),
-        reason: format!("{} of the {all} receivers below this relay are incomplete", all - done),
+        reason: format!("{} of the {all} receivers downstream of this relay are incomplete", all - done),
     })
 }
 
-/// Describes a failed member.
+/// Returns a description of a failed member.
 fn incomplete(member: &MemberRecord) -> IncompleteReceiver {
     IncompleteReceiver { host: member.host.clone(), reason: feedback::reason(member) }
 }
@@ -65,7 +65,7 @@ impl SourceSession {
         let named = |outcome| with(outcome).map(ReceiverReport::incomplete);
         let incomplete: Vec<_> =
             named(ReceiverOutcome::Incomplete).filter(|one| !unsigned.contains(&one.host)).collect();
-        // Receivers count withdrawn files as verified.
+        // Receivers count withdrawn files as verified, so the number of moved bytes is limited to the bytes of the content.
         let moved_bytes = if verified > 0 { self.moved_bytes(bytes) } else { self.max_moved() }.min(bytes);
         let receipts = self.receipts_report(&replaced);
         let signed = receipts.as_ref().is_none_or(|receipts| receipts.without_receipt.is_empty());
@@ -114,8 +114,8 @@ impl SourceSession {
         })
     }
 
-    /// Returns expected hosts that are not members: absent required hosts, and refusing hosts that may be among the `missing`
-    /// ones.
+    /// Returns the expected hosts that are not members: the absent required hosts. If `missing` is larger than their number, also
+    /// returns the hosts that have refused to join.
     fn strangers(&self, missing: u64) -> Vec<ReceiverReport> {
         let refused =
             |one: &IncompleteReceiver| ReceiverReport::refused(one.host.clone(), one.reason.clone());
@@ -142,11 +142,12 @@ impl SourceSession {
         each
     }
 
-    /// Returns the outcome of each receiver, relay and absent required host, sorted by name, without members that were restarted.
-    /// Also returns the names of the hosts that lack only a receipt.
+    /// Returns the outcome of each receiver, relay and absent required host, sorted by host name. The restarted members
+    /// (`replaced`) are left out. Also returns the names of the hosts that lack only a receipt.
     fn each(&self, replaced: &BTreeSet<ReceiverId>, missing: u64) -> (Vec<ReceiverReport>, BTreeSet<String>) {
         let mut unsigned = BTreeSet::new();
-        // If the expected number of receivers are done, a vanished relay is not reported.
+        // If the expected number of receivers have completed, an incomplete relay is not reported, because its children may have
+        // moved.
         let expected = u64::from(self.setup.expect.unwrap_or(0));
         let all_are_done = expected > 0 && self.members.verified() >= expected;
         let is_missed = |member: &MemberRecord| {
@@ -192,8 +193,8 @@ impl SourceSession {
         (each, unsigned)
     }
 
-    /// Returns the bytes of content that this session has moved, of `sent` bytes. If all receivers resumed, this is the largest
-    /// amount that any of them has verified.
+    /// Returns the number of content bytes that this session has transferred, given the number of bytes `sent`. If all receivers
+    /// resumed, returns the largest number of bytes that a receiver has verified in this session.
     fn moved_bytes(&self, sent: u64) -> u64 {
         if !self.resumes {
             return sent;
@@ -201,7 +202,7 @@ impl SourceSession {
         self.max_moved()
     }
 
-    /// Returns the largest number of bytes that a receiver has verified in this session.
+    /// Returns the largest number of bytes that any receiver has verified in this session.
     fn max_moved(&self) -> u64 {
         let got =
             |(_, member): (_, &MemberRecord)| member.verified_bytes.saturating_sub(member.resumed_bytes);
@@ -243,8 +244,7 @@ impl SourceSession {
         let group = self.setup.groups[0];
         let other = other_default(group).map(|other| format!("; {other}")).unwrap_or_default();
         self.events.push_back(Event::warning(format!(
-            "no receiver has joined within {}: does a receiver run, on the same group ({group}) and with the same key? {}, and \
-             receivers on port {}. Otherwise look at the interface, and at IGMP snooping without a querier{other}",
+            "no receiver has joined within {}: check that a receiver runs, with the same group ({group}) and the same key. {}, and receivers must accept UDP on port {}. Otherwise check the interface, and whether a switch snoops IGMP without a querier{other}",
             seconds(NOBODY_FOR.as_secs_f64()),
             must_accept(self.setup.local.port()),
             group.port()
@@ -273,7 +273,7 @@ impl SourceSession {
             total_bytes: self.scheduler.status().blocks.map(|_| total),
             rate: Rate::from_bps(bytes as f64 * 8.0),
             allowed: Some(seen.rate),
-            // Without feedback, earlier measurements are stale.
+            // If no member sends feedback, the measured round-trip time is obsolete.
             rtt: last_received().next().map(|_| seen.rtt.into()),
             loss: f64::from(last_received().map(|member| member.loss).fold(0.0, f32::max)),
             representative,
@@ -288,7 +288,7 @@ impl SourceSession {
         }));
     }
 
-    /// Returns the factor that limited the rate over the last second, in which `bytes` were sent.
+    /// Returns the factor that limited the rate during the latest second, in which `bytes` were sent.
     fn limit(&mut self, bytes: u64, now: Time) -> Option<(Limit, Option<String>)> {
         let (held, by) = self.windows.take_held(now);
         let is_controlled = self.layers() == 1 && self.setup.one_way.is_none();

@@ -1,8 +1,8 @@
 //! Reachability of receivers, in both directions.
 //!
-//! A member answers announcements, and its echo (the number of its newest packet) shows whether data reaches it. A member that is
-//! silent or unreached is named in a warning, and the source waits for it. Meanwhile the congestion control does not expect
-//! answers from it. After the idle timeout the member is given up.
+//! A member answers announcements, and its echo (the number of its newest packet) shows whether data reaches it. If a member is
+//! silent or unreached, a warning names the member, and the source waits for it. Meanwhile the congestion control does not expect
+//! answers from this member. After the idle timeout, the source gives the member up.
 
 use super::{Phase, SourceSession};
 use crate::event::{Advice, Event, LOOK_AT_PATH, Setting};
@@ -12,24 +12,26 @@ use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Span, Time};
 use std::collections::VecDeque;
 
-/// Duration after which a sent packet must have reached a receiver. A receiver whose newest packet is older is unreached.
+/// Duration within which a sent packet must reach a receiver. A receiver whose newest packet is older is unreached.
 const UNREACHED_AFTER: Span = Span::from_secs(5);
 
-/// Part of the idle timeout after which a silent receiver is named, and its answers are not expected. It is 5 s of a minute.
+/// Fraction of the idle timeout (5 s of a minute) after which a silent receiver is named in a warning. From then on, the
+/// congestion control does not expect its answers.
 const NAMED_AFTER: f64 = 1.0 / 12.0;
 
-/// Minimum silence until a receiver is named: several reports, one a second, may have been lost.
+/// Minimum duration of silence after which a receiver is named. Receivers report once a second, so the loss of a few reports
+/// names no receiver.
 const SOONEST: Span = Span::from_secs(5);
 
 /// Maximum number of receivers named at once.
 const MAX_NAMED: usize = 3;
 
-/// Departure times of packets of the base layer, one sample a second.
+/// Departure times of packets of the base layer, sampled once a second.
 #[derive(Debug, Default)]
 pub(super) struct SendTimes(VecDeque<(Time, Seq)>);
 
 impl SendTimes {
-    /// Records that `next` is the number of the next packet now.
+    /// Records that at time `now`, the next packet has the number `next`.
     pub(super) fn sample(&mut self, now: Time, next: Seq) {
         self.0.push_back((now, next));
         while self.0.len() > 2 && now.since(self.0[1].0) >= UNREACHED_AFTER {
@@ -45,7 +47,7 @@ impl SendTimes {
 }
 
 impl SourceSession {
-    /// Handles the newest packet number that a member reports; `None` if it has no packet.
+    /// Handles the newest packet number that a member reports; `None` if the member has received no packet.
     pub(super) fn on_echo(&mut self, from: ReceiverId, echo: Option<Seq>, now: Time) {
         let long_gone = self.left.before(now, UNREACHED_AFTER);
         let recent = self.left.before(now, Span::from_secs(1));
@@ -74,7 +76,7 @@ impl SourceSession {
         for id in muted.silent.iter().chain(&muted.unreached) {
             self.control(SourceControl::Forget(*id), now);
         }
-        let waits = format!("waiting up to {} s for that", self.setup.idle_timeout.as_secs_f64());
+        let waits = format!("waiting up to {} s for this to change", self.setup.idle_timeout.as_secs_f64());
         if !muted.silent.is_empty() {
             let who = self.named(&muted.silent, ("has", "have"));
             let message = format!("{who} been silent for {silent_after}; {waits}");
@@ -85,7 +87,7 @@ impl SourceSession {
             let symbol = usize::from(self.scheduler.geometry().symbol_size);
             let bytes = symbol + self.header + self.setup.overhead;
             let message = format!(
-                "{who} but no data arrives there: packets of {bytes} bytes do not arrive; {waits}; {LOOK_AT_PATH}"
+                "{who}, but no data arrives there: packets of {bytes} bytes are lost on the path; {waits}; {LOOK_AT_PATH}"
             );
             self.events.push_back(Event::warning_of(Setting::Datagram, message));
         }
@@ -99,7 +101,9 @@ impl SourceSession {
 
     fn report_bursts(&mut self) {
         self.events.push_back(Event::warning(
-            "packets arrive when they leave one at a time, and not several at a time: something on the way does not cut them              apart, as kernels that forward multicast do not; from now on they leave one at a time, which takes more processor              time (`ethtool -K <interface> tx-udp-segmentation off` on this host has the same effect)",
+            "receivers get packets that are sent one at a time, but no packets that are sent in bursts: a host on the path, such as a \
+                 kernel that forwards multicast, drops bursts instead of splitting them. From now on, each packet is sent by itself, which \
+                 takes more processor time (`ethtool -K <interface> tx-udp-segmentation off` on this host has the same effect)",
         ));
     }
 
@@ -130,7 +134,7 @@ impl SourceSession {
         }
     }
 
-    /// Returns the names of these receivers and a verb, as the start of a sentence.
+    /// Returns the names of these receivers and a verb (the singular `one` or the plural `many`), as the start of a sentence.
     fn named(&self, ids: &[ReceiverId], (one, many): (&str, &str)) -> String {
         let hosts = ids.iter().filter_map(|id| self.members.get(*id)).map(|member| member.host.as_str());
         let mut names: Vec<String> = hosts.take(MAX_NAMED).map(str::to_owned).collect();
@@ -140,8 +144,9 @@ impl SourceSession {
         format!("{} {}", names.join(", "), if ids.len() == 1 { one } else { many })
     }
 
-    /// Whether a member's requests are ignored, because data does not reach it. If other members are reached, data sent to them
-    /// will show that it is reached again. Otherwise it needs repairs to show that.
+    /// Whether to ignore the requests of a member, because data does not reach this member. While data is sent for other members,
+    /// the data shows when this member is reached again. If all members are unreached, only repairs can show this, so no request
+    /// is ignored.
     pub(super) fn asks_in_vain(&self, from: ReceiverId) -> bool {
         self.members.get(from).is_some_and(is_unreached) && self.members.counted_on() > 0
     }
@@ -167,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn latest_packet_number_before_a_recent_time_is_known() {
+    fn send_times_return_the_packet_number_of_a_few_seconds_ago() {
         let mut left = SendTimes::default();
         let at = |second| Time::ZERO + Span::from_secs(second);
         assert_eq!(left.before(at(0), UNREACHED_AFTER), Seq(0));

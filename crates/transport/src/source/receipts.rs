@@ -25,9 +25,9 @@ pub(super) struct Receipts {
     /// Keys of the receivers that must sign.
     keys: Option<ReceiptKeys>,
     stored: BTreeMap<ReceiverId, StoredReceipt>,
-    /// Start of the current second, and the number of checks since then.
+    /// Start of the current second, and the number of signatures checked since then.
     checked: (Time, u32),
-    /// Root hashes sent to receivers: each withdrawn file results in another one.
+    /// Root hashes sent to receivers. There are several, because each withdrawn file changes the root hash.
     roots: BTreeSet<[u8; 32]>,
 }
 
@@ -42,7 +42,7 @@ struct StoredReceipt {
 /// Strength of a receipt's proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {
-    /// No proof: the receipt is not signed, or about other content.
+    /// No proof: the receipt is not signed, or is about other content.
     Nothing,
     /// Signed with the key in the receipt.
     Signed,
@@ -53,9 +53,9 @@ enum Worth {
 /// Result of checking a receipt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReceiptResult {
-    /// Not stored: there is no room or time. The receipt will be sent again.
+    /// Not stored, because there is no room for the receipt, or no time to check its signature. The receipt will be sent again.
     No,
-    /// Not stored: the receipt is no better than the stored one.
+    /// Not stored, because the receipt proves no more than the stored one.
     Again,
     /// Stored.
     New,
@@ -134,7 +134,10 @@ impl Receipts {
         let reason = match self.stored.get(&id).map(|stored| stored.worth) {
             _ if signed >= done => return None,
             _ if member.is_relay => {
-                format!("{} of {done} receivers below this relay have no valid receipt", done - signed)
+                format!(
+                    "{} of {done} receivers downstream of this relay have no valid receipt",
+                    done - signed
+                )
             }
             None => "it is complete, but has signed no receipt".to_owned(),
             Some(Worth::Nothing) => "it is complete, but its receipt is not valid".to_owned(),
@@ -162,7 +165,7 @@ impl SourceSession {
         }
     }
 
-    /// Stores a receipt at the source; returns whether it is acknowledged.
+    /// Stores a receipt at the source; returns whether to acknowledge the receipt.
     fn keep_receipt(&mut self, receipt: &Receipt, now: Time) -> bool {
         let taken = self.receipts.take(receipt, &self.about(), now);
         if taken == ReceiptResult::New
@@ -173,13 +176,13 @@ impl SourceSession {
         taken != ReceiptResult::No
     }
 
-    /// Returns the subject of all receipts of this session.
+    /// Returns the session and content that all receipts of this session are about.
     pub(crate) fn about(&self) -> Signed {
         let transfer = TransferId(self.scheduler.transfer().0);
         Signed { session: self.id(), salt: self.setup.salt, transfer, started: self.setup.started }
     }
 
-    /// Returns the report about receipts, if there are any or if they are required.
+    /// Returns the report about receipts, if there are receipts or if they are required.
     pub(super) fn receipts_report(&self, replaced: &BTreeSet<ReceiverId>) -> Option<ReceiptsReport> {
         if self.receipts.stored.is_empty() && self.receipts.keys.is_none() {
             return None;

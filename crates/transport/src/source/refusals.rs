@@ -1,5 +1,5 @@
-//! Receivers that receive the session but refuse to join it. A refusal may be unsealed and thus forged. It is therefore only
-//! reported to the user, without any other effect.
+//! Receivers that receive the session but refuse to join it. A refusal may be unsealed, and thus forged. It has no effect except
+//! a report to the user.
 
 use crate::config::RequiredHost;
 use crate::event::{Event, IncompleteReceiver};
@@ -28,7 +28,7 @@ pub(super) struct Refusals {
     unopened: Vec<(IpAddr, u32)>,
 }
 
-/// Latest reported finding about a host.
+/// Kind of a reported problem of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReportedRefusal {
     Refuses(RefusalReason),
@@ -90,7 +90,7 @@ impl Refusals {
         newest.map(|(_, refused)| refused)
     }
 
-    /// Returns the warning about a packet that cannot be read, if there is any to report.
+    /// Returns a warning about a packet that cannot be read; `None` if there is nothing to report.
     pub(super) fn on_unopened(&mut self, error: &OpenError, from: SocketAddr) -> Option<String> {
         let ip = from.ip().to_canonical();
         match error {
@@ -99,7 +99,7 @@ impl Refusals {
                     return instead;
                 }
                 Some(format!(
-                    "{ip} uses version {version} of the packet format, and this program version {VERSION}: update the older end"
+                    "{ip} uses version {version} of the packet format, and this program uses version {VERSION}: update the older program"
                 ))
             }
             OpenError::Forged | OpenError::Unsealed(_) | OpenError::NeedsKey(_) if self.comes_often(ip) => {
@@ -108,10 +108,12 @@ impl Refusals {
                 }
                 let why = match error {
                     OpenError::Unsealed(_) => {
-                        "they are not sealed, but this session is: does it have the key?"
+                        "they are not sealed, but this session is: check that this host has the key"
                     }
-                    OpenError::NeedsKey(_) => "they are sealed, but this session is not: send with that key",
-                    _ => "does it have the same key, or does another host forge them?",
+                    OpenError::NeedsKey(_) => {
+                        "they are sealed, but this session is not: send with the key of that host"
+                    }
+                    _ => "check that this host has the same key; otherwise another host forges the packets",
                 };
                 Some(format!("packets from {ip} cannot be decrypted: {why}"))
             }
@@ -131,8 +133,8 @@ impl Refusals {
         false
     }
 
-    /// Returns the replacement of this report, if any: no text for a repeated report, or a single line for all hosts beyond the
-    /// maximum.
+    /// Returns `None` if the refusal is to be reported. Otherwise returns the message that replaces the report: none if the
+    /// refusal was reported before, and one line for all hosts beyond the maximum.
     fn instead_of(&mut self, ip: IpAddr, reported: ReportedRefusal) -> Option<Option<String>> {
         if self.named.contains(&(ip, reported)) {
             return Some(None);
@@ -172,7 +174,10 @@ fn why(refusal: &Refusal, key: Option<KeyId>, until: Option<u64>) -> String {
             format!("it has another key ({}) than this session's{ours}", refusal.key)
         }
         RefusalReason::Unsealed => {
-            format!("it has a key ({}), but this session is not sealed: send with that key", refusal.key)
+            format!(
+                "it has a key ({}), but this session is not sealed: start the source with that key",
+                refusal.key
+            )
         }
         RefusalReason::Unsigned => "it accepts signed content only".to_owned(),
         RefusalReason::OtherSigner => "it does not know the public key of this source".to_owned(),
@@ -180,14 +185,18 @@ fn why(refusal: &Refusal, key: Option<KeyId>, until: Option<u64>) -> String {
             "the signature is wrong: a host on the path has changed the announcement".to_owned()
         }
         RefusalReason::UnknownScheme => {
-            "its version does not know this congestion control: update it".to_owned()
+            "its version of faircast does not know this congestion control: update it".to_owned()
         }
-        RefusalReason::Senseless => "its version does not understand the announcement: update it".to_owned(),
+        RefusalReason::Senseless => {
+            "its version of faircast cannot read the announcement: update it".to_owned()
+        }
         RefusalReason::NotAccepted => {
-            "it does not accept sessions from this host's name, or of this size".to_owned()
+            "its rules do not accept sessions from a source of this name, or of this size".to_owned()
         }
         RefusalReason::Busy => busy(refusal, until),
-        RefusalReason::OtherVersion => "it reports another version for this session".to_owned(),
+        RefusalReason::OtherVersion => {
+            "it reports that this session uses another version of the packet format".to_owned()
+        }
     }
 }
 
@@ -258,8 +267,9 @@ mod tests {
         let version = OpenError::Parse(ParseError::Version(2));
         let reported = refusals.on_unopened(&version, from(1)).expect("it is news");
         assert!(
-            reported.contains("10.0.0.1 uses version 2 of the packet format, and this program version 3")
-                && reported.contains("update the older end"),
+            reported
+                .contains("10.0.0.1 uses version 2 of the packet format, and this program uses version 3")
+                && reported.contains("update the older program"),
             "{reported}"
         );
         assert_eq!(refusals.on_unopened(&version, from(1)), None);

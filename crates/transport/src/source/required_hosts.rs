@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absent_hosts_exclude_joined_hosts_and_eight_are_named() {
+    fn only_absent_hosts_are_listed_and_at_most_eight_are_named() {
         let mut roll = RequiredHosts::new(
             (0..20).map(|number| RequiredHost::new(&format!("lab-{number:02}"))).collect(),
         );

@@ -23,17 +23,17 @@ const STATUS_MIN: Span = Span::from_millis(10);
 const STATUS_MAX: Span = Span::from_millis(200);
 
 /// Interval of status messages in sessions at one rate, in round-trip times. It is not shorter, because each message takes space
-/// in queues. In layered sessions the interval is one round-trip time: a receiver that joins a layer needs the packet number of
-/// the layer, which is also the only way to detect losses of layers.
+/// in queues. In layered sessions the interval is one round-trip time: a status states the packet numbers of the layers, which
+/// receivers need to join a layer and to detect its losses.
 const STATUS_ROUNDS: u64 = 2;
 
 /// Maximum interval at which a source held by windows requests new windows.
 const STATUS_HELD: Span = Span::from_millis(50);
 
-/// Duration for which news waits for further news.
+/// Time for which a status waits for further news.
 const NEWS: Span = Span::from_millis(2);
 
-/// Bytes of a status apart from the entries of its lists.
+/// Size of a status without the entries of its lists, bytes.
 const AROUND_STATUS: usize = 220;
 
 const _: () = assert!(MAX_AROUND_STATUS <= AROUND_STATUS + 2 * SIGNATURE_LEN, "a status would be cut");
@@ -70,7 +70,7 @@ impl SourceSession {
             self.fail(error, now);
         }
         if let Some(above) = self.scheduler.announced() {
-            // Signed fields stay unchanged.
+            // These fields are the relay's own. The other fields may be signed, so they stay as announced by the source.
             let (parent, packet_size) = (self.setup.local, announce.packet_size);
             let Announce { next_seq, spread_ms, scheme, layers, .. } = announce;
             let options = if scheme == above.scheme { above.options } else { announce.options };
@@ -89,7 +89,7 @@ impl SourceSession {
         }
         self.write(&Message::Announce(announce), out, now);
         let gathering = matches!(self.phase, Phase::Gathering { .. });
-        // The interval grows from `ANNOUNCE_GATHERING` to `ANNOUNCE_SENDING` while receivers join.
+        // While receivers join, the interval grows from `ANNOUNCE_GATHERING` to `ANNOUNCE_SENDING`.
         let pause = if gathering {
             ANNOUNCE_GATHERING.max(Span::from_nanos(now.as_nanos() / 16))
         } else {
@@ -98,8 +98,8 @@ impl SourceSession {
         self.clocks.announce_at = now + pause.min(ANNOUNCE_SENDING);
     }
 
-    /// Whether the session may be announced. A relay stops announcing while its source is silent, because the session may be
-    /// over.
+    /// Whether the session may be announced. A relay sends no announcements while its source is silent, because the source may
+    /// have ended the session.
     pub(super) fn may_announce(&mut self, now: Time) -> bool {
         let may = self.scheduler.is_upstream_alive(now);
         if !may {
@@ -115,7 +115,7 @@ impl SourceSession {
         live | one_way | if by_port { Announce::LAYERS_BY_PORT } else { 0 }
     }
 
-    /// Writes a packet without content, with which joined receivers can measure the round-trip time.
+    /// Writes a packet without content, with which receivers that have joined can measure the round-trip time.
     pub(super) fn write_heartbeat(&mut self, now: Time, out: &mut Vec<u8>) {
         let size = (self.header + self.setup.overhead) as u16;
         let stamp = self.source.on_departure(
@@ -208,7 +208,7 @@ impl SourceSession {
         Some(pages.sign_root((status.blocks?, status.withdrawn), status.root?.0))
     }
 
-    /// Returns the slice of the list of withdrawn files to send now.
+    /// Returns the part of the list of withdrawn files to send now.
     fn next_withdrawals(&mut self) -> Slice {
         if let Some(slice) = self.scheduler.pass_withdrawals() {
             return slice;

@@ -1,8 +1,8 @@
 //! Members that are alive but will never complete.
 //!
 //! A member that lacks symbols requests them. A member is stuck if it reports missing symbols but requests none, although the
-//! source has sent everything and is idle. With `--slow drop` it is dropped. With `--slow floor`, or when the expected number of
-//! receivers have everything, the source stops waiting for it. Otherwise the idle timeout applies.
+//! source has sent all content and is idle. With `--slow drop`, the source drops a stuck member. With `--slow floor`, or when the
+//! expected number of receivers are complete, the source stops waiting for it. Otherwise the idle timeout applies.
 
 use super::{Phase, SourceSession};
 use crate::config::SlowReceiverPolicy;
@@ -13,7 +13,7 @@ use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::Activity;
 
-/// Time since which a source has been idle after sending everything.
+/// Time since which a source has been idle after it has sent all content.
 #[derive(Debug, Default)]
 pub(super) struct Rest {
     since: Option<Time>,
@@ -35,8 +35,8 @@ impl Rest {
 }
 
 impl SourceSession {
-    /// Leaves out members that are incomplete and request nothing; called once a second. A live member sends a request at least
-    /// once in `asks_within`.
+    /// Leaves out members that are incomplete but request nothing; called once a second. A working member sends a request at
+    /// least once in `asks_within`.
     pub(super) fn leave_out_stuck(&mut self, asks_within: Span, idle_timeout: Span, now: Time) {
         let status = self.scheduler.status();
         let all_left = status.blocks.is_some_and(|blocks| blocks == status.complete_to);
@@ -48,10 +48,10 @@ impl SourceSession {
         let may_leave = self.setup.slow != SlowReceiverPolicy::Follow || self.has_expected();
         let is_stuck = |member: &MemberRecord| {
             let is_waited_for = member.pace == Pace::Together && !member.is_finished();
-            // A host that works on files requests nothing meanwhile. The source waits for it while its work progresses.
+            // A host that works on files sends no requests during this work. The source waits for it while the work progresses.
             let is_stalled = may_leave && now.since(member.further_at) >= idle_timeout;
             let works = member.activity.0 != Activity::Network && !is_stalled;
-            // A member that has all blocks may take longer to place its files.
+            // A member that has all blocks gets more time, because it still places its files.
             let soon = may_leave && member.blocks_missing > 0;
             let is_there = is_waited_for && !member.is_relay && member.mute == Mute::No;
             is_there && !works && (soon || rested >= idle_timeout)
@@ -78,14 +78,14 @@ impl SourceSession {
         }
     }
 
-    /// Whether the expected number of receivers have everything.
+    /// Whether the expected number of receivers are complete.
     pub(super) fn has_expected(&self) -> bool {
         self.setup.expect.is_some_and(|expected| self.members.verified() >= u64::from(expected))
     }
 
-    /// Returns the number of members that must still complete. If the expected number of receivers are done, silent members do
-    /// not count (such as a relay whose children have moved). Other members then count only for as long as the session has lasted
-    /// until that time, and at least for the idle timeout.
+    /// Returns the number of members for which the session waits. Once the expected number of receivers have completed, the
+    /// session does not wait for silent members (such as a relay whose children have moved). It waits for other members for as
+    /// long again as the session took to reach that point, and at least for the idle timeout.
     pub(super) fn outstanding(&mut self, now: Time) -> usize {
         if !self.has_expected() {
             self.clocks.expected_at = None;
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn idle_time_counts_from_the_last_packet() {
+    fn idle_time_starts_at_the_last_sent_packet() {
         let mut rest = Rest::default();
         let at = |second| Time::ZERO + Span::from_secs(second);
         assert_eq!(rest.look(false, Seq(5), at(1)), Span::ZERO);

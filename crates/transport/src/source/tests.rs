@@ -65,7 +65,7 @@ impl Listener {
 }
 
 #[test]
-fn content_larger_than_the_prepared_blocks_reaches_every_layer() {
+fn receivers_complete_content_larger_than_the_block_cache() {
     let (layers, size, symbols) = (5, 16, 128);
     let (object, _dir) = object(100_000, size, symbols);
     let mut source = BlockSource::files(object);
@@ -312,7 +312,7 @@ fn requests_for_unknown_blocks_are_ignored() {
 }
 
 #[test]
-fn requests_and_reports_of_unknown_layers_change_nothing() {
+fn layered_session_ignores_requests_and_unknown_layers() {
     let mut run = Run::of("rlc,layers=2,base=1000000", 50_000);
     run.run_for(Span::from_millis(50));
     run.member(MemberState::Joined);

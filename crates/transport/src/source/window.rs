@@ -1,12 +1,12 @@
 //! Receivers' windows at the source. They limit the packet numbers that the source may send, for a limited time
-//! (docs/design/windows.md).
+//! (docs/design/windows.md). A window *holds* the source while it alone delays the next packet.
 
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::Window;
 use std::collections::BTreeMap;
 
-/// Duration of silence after which a member does not hold the source any longer.
+/// Duration of silence after which a member's window does not delay the source any longer.
 pub(super) const LAPSE: Span = Span::from_secs(1);
 
 /// Duration with a closed window after which a member is treated as silent, although it sends.
@@ -15,11 +15,11 @@ pub(super) const STALL: Span = Span::from_secs(5);
 /// Maximum silence of a slow receiver. A receiver that is silent for longer is considered paused.
 const SPEAKS: Span = Span::from_millis(250);
 
-/// Maximum interval between two holds of a member that count as one.
+/// Two periods in which the same member holds the source count as one period, if they are at most this long apart.
 const AGAIN: Span = Span::from_millis(100);
 
 /// Packet rate while a window holds the source, as a multiple of the rate at which the window opens. Packets are then spaced
-/// evenly, not sent in bursts at the scheme's rate, which queues of the path would have to absorb.
+/// evenly, because bursts at the scheme's rate would fill queues of the path.
 const EVENLY: f64 = 1.25;
 
 /// Averaging time of the rate at which a window opens.
@@ -34,12 +34,14 @@ pub(super) struct Windows {
     known: BTreeMap<ReceiverId, Edge>,
     /// Smallest limit, and its member.
     lowest: Option<(Seq, ReceiverId)>,
-    /// Time since which only the smallest limit has delayed a packet.
+    /// Time since which the smallest limit, and nothing else, has delayed a packet.
     held_since: Option<Time>,
     holding: Option<Holding>,
-    /// Time of the last departure. With a minimum rate (`--min`), packets are spaced from it even if the windows are closed.
+    /// Time of the last departure. With a minimum rate (`--min`), the spacing of packets starts from this time even if the
+    /// windows are closed.
     sent_at: Time,
-    /// Duration for which the source was held since `asked_at`, the last call of `take_held`, and the last member that held it.
+    /// Duration for which the source was held since `asked_at` (the last call of `take_held`), and the last member that held the
+    /// source.
     held: (Span, Option<ReceiverId>),
     asked_at: Time,
 }
@@ -48,7 +50,7 @@ pub(super) struct Windows {
 #[derive(Debug, Clone, Copy)]
 struct Edge {
     limit: Seq,
-    /// Newest packet that the member had processed when it advertised; it orders advertisements.
+    /// Newest packet that the member had processed when it sent the advertisement. Advertisements are ordered by this number.
     echo: Seq,
     last_received_at: Time,
     /// Time of the last growth of the limit.
@@ -62,12 +64,12 @@ struct Edge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counts {
     Yes,
-    /// Given up until its limit exceeds the sent packets. Otherwise a member that sends occasionally would hold the source again
-    /// and again.
+    /// The member is given up until its limit exceeds the sent packets. Otherwise a member that sends occasionally would hold the
+    /// source again and again.
     GivenUp,
 }
 
-/// A member that has held the source without long interruptions.
+/// A member that has held the source with short interruptions at most.
 #[derive(Debug, Clone, Copy)]
 struct Holding {
     by: ReceiverId,
@@ -87,8 +89,8 @@ pub(super) enum GivenUp {
 }
 
 impl Windows {
-    /// Handles an advertisement; `next` is the number of the next packet. Ignores impossible values; returns whether the
-    /// advertisement was valid.
+    /// Handles an advertisement, unless its values are impossible; returns whether they were valid. `next` is the number of the
+    /// next packet.
     pub(super) fn on_window(&mut self, window: &Window, next: Seq, now: Time) -> bool {
         if window.echo.seq >= next {
             return false;
@@ -147,14 +149,14 @@ impl Windows {
         least.map_or(Time::NEVER, |rate| at.max(self.sent_at + rate.span_of(size)))
     }
 
-    /// Returns the departure time of the next packet, if packets within a window are spaced evenly.
+    /// Returns the earliest departure time of the next packet that keeps packets within a window evenly spaced.
     fn evenly(&self) -> Time {
         let (Some(holding), Some((_, lowest))) = (self.holding, self.lowest) else { return Time::ZERO };
         if holding.by != lowest || self.sent_at.since(holding.until) > AGAIN {
             return Time::ZERO;
         }
         let rate = self.known.get(&lowest).map_or(0.0, |edge| edge.opening) * EVENLY;
-        // The spacing has a maximum: a longer pause was caused by the closed window.
+        // The spacing has a maximum. A longer pause does not result from the spacing, but from a closed window.
         let spacing = if rate > 0.0 { Span::from_secs_f64((1.0 / rate).min(0.02)) } else { Span::ZERO };
         self.sent_at + spacing
     }
@@ -190,7 +192,7 @@ impl Windows {
         };
         edge.counts = Counts::GivenUp;
         self.find_lowest();
-        // Other members may hold the source as well, and their time has run meanwhile.
+        // If another window also holds the source, the present period of holding continues.
         if self.allows(next) {
             self.release(now);
         }
@@ -210,13 +212,13 @@ impl Windows {
         self.held_since.is_some()
     }
 
-    /// Returns the time from which the source requests windows; never, while it is not held.
+    /// Returns the time from which the source requests windows, or [`Time::NEVER`] while it is not held.
     pub(super) fn ask_at(&self) -> Time {
         self.held_since.map_or(Time::NEVER, |since| since + ASK)
     }
 
-    /// Returns the member that holds the source and still sends, the duration, and the rate at which its window has allowed
-    /// packets of `size` bytes.
+    /// Returns the member that holds the source and still sends. Also returns the duration of the hold, and the rate at which the
+    /// member's window has allowed packets of `size` bytes.
     pub(super) fn holding(&self, size: u64, now: Time) -> Option<(ReceiverId, Span, Rate)> {
         let holding = self.holding?;
         let edge = self.known.get(&holding.by)?;
@@ -250,7 +252,7 @@ impl Edge {
         self.opening += weight * (sample - self.opening);
     }
 
-    /// Returns the times at which a member that has held the source from `since` on is given up: as silent, and as stalled.
+    /// Returns two times at which a member that has held the source since `since` is given up: as silent, and as stalled.
     fn ends(&self, since: Time) -> (Time, Time) {
         (self.last_received_at.max(since) + LAPSE, self.moved_at.max(since) + STALL)
     }
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn source_obeys_the_smallest_window_and_ignores_older_ones() {
+    fn source_obeys_the_smallest_limit_and_ignores_old_windows() {
         let mut windows = Windows::default();
         assert!(windows.allows(Seq(1 << 40)), "nobody advertises");
         assert!(windows.on_window(&window(1, 5, 100), Seq(10), at(0)));
@@ -303,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn many_closed_windows_block_the_source_no_longer_than_one() {
+    fn many_closed_windows_block_no_longer_than_a_single_window() {
         let mut windows = Windows::default();
         (1..=1_000)
             .for_each(|member| _ = windows.on_window(&window(member, 5, 10 + member % 5), Seq(10), at(0)));
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn abandoned_receiver_does_not_block_until_its_window_opens() {
+    fn receiver_given_up_for_a_closed_window_holds_the_source_once() {
         let mut windows = Windows::default();
         let mut held = 0;
         for millis in (0..60_000).step_by(10) {
@@ -343,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_floor_overrides_closed_windows() {
+    fn configured_minimum_rate_overrides_closed_windows() {
         let mut windows = Windows::default();
         windows.on_window(&window(1, 5, 0), Seq(10), at(0));
         windows.on_departure(at(100));
@@ -353,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn blocking_receiver_and_its_rate_are_reported() {
+    fn receiver_that_holds_the_source_is_returned_with_its_rate() {
         let mut windows = Windows::default();
         for step in 0..=50u64 {
             let next = Seq(100 + step);

@@ -1,5 +1,5 @@
-//! Agents of MTCP inside one session (paper 001, 3.1). An agent is a receiver that processes its children's feedback, repairs
-//! their losses from its cache, and reports for them to its own parent.
+//! Agents of MTCP inside one session (paper 001, 3.1). An agent is a receiver that also serves children. It processes the
+//! children's feedback, repairs their losses from its cache, and sends aggregated reports to its own parent.
 //!
 //! ```text
 //!   source ~~~~~~~~~~~~~ data, by multicast, to all ~~~~~~~~~~~~~~~~> children
@@ -10,8 +10,8 @@
 //!                       orders, packets again, as they came  ----------> children, by unicast
 //! ```
 //!
-//! The congestion control is the core's, as in the simulator ([`Relay`]). Packets are sent again unchanged, byte for byte. An
-//! agent thus needs no key for content and cannot change it. To a child, the packets look like packets of the source.
+//! The congestion control is the same code as in the simulator ([`Relay`]). Packets are sent again unchanged, byte for byte. So
+//! an agent needs no key for the content, and cannot change the content. To a child, the packets look like packets of the source.
 
 mod child;
 
@@ -36,10 +36,10 @@ use faircast_wire::{
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Number of packets whose bytes are cached. The core caches at most half as many (`store`).
+/// Number of packets whose bytes are cached. The congestion control caches at most half as many packets (`store`).
 const KEPT: usize = 1024;
 
-/// Maximum number of datagrams that wait for a child's socket. Further ones are lost, as in a network queue.
+/// Maximum number of datagrams that wait for a child's socket. Further datagrams are lost, as in a network queue.
 const MAX_WAITING: usize = 256;
 
 /// Maximum size of an order, bytes.
@@ -48,7 +48,7 @@ const ORDER_LIMIT: usize = 200;
 /// Interval at which children are checked.
 const TICK: Span = Span::from_millis(500);
 
-/// Duration of silence after which a child does not count: it has moved or failed.
+/// Duration of silence after which a child is not counted any longer, because it has moved or failed.
 const IDLE_TIMEOUT: Span = Span::from_secs(10);
 
 /// Minimum interval of reports of the children's windows.
@@ -57,7 +57,7 @@ const WINDOWS_EVERY: Span = Span::from_millis(10);
 /// An agent in its session.
 #[derive(Debug)]
 pub(crate) struct Agent {
-    /// ID of the agent, with which its packets to children are sealed.
+    /// ID of the agent. The agent's packets to children are encrypted under this ID.
     me: ReceiverId,
     boot: u64,
     key: Option<HopKey>,
@@ -79,10 +79,10 @@ struct Serving {
     reports: VecDeque<Report>,
     rng: Rng,
     effects: Effects,
-    /// Whether the agent has a parent that counts it: only then does it accept children.
+    /// Whether the agent has a parent that counts it as a member. Only then does it accept children.
     is_rooted: bool,
     tick_at: Time,
-    /// Time of the latest report of the smallest window of the children. The next field is its value.
+    /// Time at which the smallest window of the children was last reported. The next field is the window that was reported.
     limit_at: Time,
     limit_reported: Seq,
     status: AgentStatus,
@@ -90,9 +90,9 @@ struct Serving {
 
 #[derive(Debug, Default)]
 struct Child {
-    /// Number of the core's group that the child is in.
+    /// Number of the congestion control's group to which the child belongs.
     group: u8,
-    /// Limit of packet numbers by the child's window.
+    /// Highest packet number that the child's window allows.
     limit: Option<Seq>,
     out: VecDeque<Vec<u8>>,
 }
@@ -102,7 +102,7 @@ impl Agent {
         Agent { me, boot, key, seed, serving: None }
     }
 
-    /// Whether any child needs the source's multicast packets forwarded.
+    /// Whether any child needs the agent to forward the source's multicast packets.
     fn passes_on(&self) -> bool {
         self.serving.as_ref().is_some_and(|serving| serving.children.values().any(|child| child.group != 0))
     }
@@ -121,7 +121,7 @@ impl Agent {
         self.call(now, |core, cx| core.control(SourceControl::Forget(id), cx.now));
     }
 
-    /// Processes a datagram from the address of this child. A receipt is returned for the relay to store.
+    /// Processes a datagram from the address of this child. If it is a receipt, returns it for the relay to store.
     fn on_child(
         &mut self,
         child: ReceiverId,
@@ -192,7 +192,7 @@ impl Agent {
         self.answer();
     }
 
-    /// Answers the children that wait for a confirmation or acceptance.
+    /// Answers the children that wait for a confirmation or for acceptance.
     fn answer(&mut self) {
         let Some(serving) = &mut self.serving else { return };
         let (confirmed, welcomed) = serving.members.take_confirmations(usize::MAX);
@@ -228,7 +228,7 @@ impl Agent {
         serving.and_then(|serving| serving.children.get(&child)).is_some_and(|child| !child.out.is_empty())
     }
 
-    /// Returns the receivers of this child and their progress; zero if the child does not take part.
+    /// Returns the number of receivers of this child, and their progress; zero if the child does not take part.
     fn tally_of(&self, child: ReceiverId) -> Tally {
         let member = self.serving.as_ref().and_then(|serving| serving.members.get(child));
         member.map_or_else(Tally::default, |member| {
@@ -432,12 +432,12 @@ impl Serving {
                 Body::Order(order) => self.order(&order),
                 Body::Report(report) => self.reports.push_back(report),
             },
-            // Every receiver joins its own parent's groups by itself, and MTCP has no layers.
+            // Every receiver joins the groups of its own parent by itself, and MTCP has no layers.
             Effect::Attend(_) | Effect::Subscribe(_) | Effect::Leave => {}
         }
     }
 
-    /// Sends a packet again to a child, or to the children of a group that lack it.
+    /// Sends a packet again, to one child or to all children of a group that lack it.
     fn send_again(&mut self, to: To, packet: &Packet, data: &Data) {
         let Serving { core, children, cached, spare, status, .. } = self;
         let (number, bytes) = &cached[data.seq.0 as usize % KEPT];
@@ -478,7 +478,7 @@ impl Serving {
         self.say(to, OrderAction::Serves, faircast_wire::Order::BY_NUMBER, nonce);
     }
 
-    /// Confirms a completed receiver to a child, or to the relay that reported it.
+    /// Confirms a completed receiver. The confirmation goes to the child, or to the relay that reported the receiver.
     fn received(&mut self, id: ReceiverId) {
         match self.members.reported_by(id) {
             Some(agent) => self.say(agent, OrderAction::Heard, id.get() as u32, 0),
@@ -494,20 +494,21 @@ impl Serving {
         let Some(child) = self.children.get_mut(&order.to) else { return };
         let mut out = self.spare.pop().unwrap_or_default();
         out.clear();
-        // A message that cannot be encoded is repeated later, like a lost one.
+        // A message that cannot be encoded is treated like a lost message: it is sent again later.
         if self.codec.encode(&mut out, &Message::Order(order), ORDER_LIMIT).is_ok() {
             child.push(&out, &mut self.spare);
         }
         self.spare.push(out);
     }
 
-    /// Whether packets for this child go to address `at`. The child may have attached from an earlier address as well.
+    /// Whether packets for this child are sent to the address `at`. The child may also have attached from another address
+    /// earlier.
     fn is_at(&self, child: ReceiverId, at: SocketAddr) -> bool {
         self.members.get(child).is_none_or(|member| member.address == at)
     }
 
-    /// Returns the smallest limit of the children that receive the source. Children in the agent's own group do not receive it,
-    /// and thus do not hold it.
+    /// Returns the smallest packet number limit of the children that receive the source. The limits of children in the agent's
+    /// own group do not count, because these children do not receive the source.
     fn limit(&self) -> Seq {
         let received = self.children.values().filter(|child| child.group == 0);
         received.filter_map(|child| child.limit).min().unwrap_or(Limit::UNLIMITED)

@@ -1,5 +1,5 @@
-//! Active routers: they forward the packets of a session one by one under their original numbers. Their router helps the
-//! congestion control (paper 002, chapter 3: RACCOOM; paper 003: RMANP).
+//! Active routers. They forward the packets of a session one by one under the original packet numbers, and help the session's
+//! congestion control. RACCOOM: paper 002, chapter 3; RMANP: paper 003.
 //!
 //! ```text
 //!   source ~~ packet n ~~> UpstreamMode --> Router --> Exit --> the group, on another network
@@ -8,9 +8,9 @@
 //!     +--------------------------------------+  +---------------------------
 //! ```
 //!
-//! The router is the core's, as in the simulator. One stream of packets goes from the source to all receivers at the source's
-//! rate, in contrast to a repeater. An active router seals packets again under the hop key, because it changes the fields around
-//! the content. Receivers therefore treat it as their parent and answer it.
+//! The router function is the same code as in the simulator. In contrast to the streams of a repeater, a single stream of packets
+//! reaches all receivers, at the source's rate. An active router seals packets again under the hop key, because it changes the
+//! fields around the content. So receivers treat the router as their parent, and answer it.
 
 mod endpoint;
 mod exit;
@@ -39,8 +39,8 @@ use std::net::SocketAddr;
 /// Number of packets whose content is cached, for routers that delay or repeat packets.
 const KEPT: usize = 1024;
 
-/// Maximum number of reports that wait for transmission to the parent. Beyond it the oldest are dropped, because newer ones are
-/// more accurate.
+/// Maximum number of reports that wait to be sent to the parent. If there are more, the oldest reports are dropped, because newer
+/// reports are more accurate.
 const MAX_REPORTS: usize = 4096;
 
 /// Interval at which receivers are checked.
@@ -61,7 +61,7 @@ pub(crate) struct Hop {
     seed: u64,
     exits: Vec<Exit>,
     serving: Option<Serving>,
-    /// Router for tests, in place of the scheme's.
+    /// A router for tests, used in place of the scheme's router.
     #[cfg(test)]
     pub(crate) routers: Option<Box<dyn faircast_core::node::RouterSpec>>,
 }
@@ -78,11 +78,11 @@ struct Serving {
     needs: Needs,
     /// Reports to the parent.
     reports: VecDeque<Report>,
-    /// Limits of packet numbers by the windows of downstream receivers.
+    /// Highest packet numbers that the windows of downstream receivers allow.
     limits: BTreeMap<ReceiverId, Seq>,
     limit_at: Time,
     limit_reported: Seq,
-    /// Whether the active router has a parent that counts it.
+    /// Whether the active router has a parent that counts it as a member.
     is_rooted: bool,
     newest: Option<Seq>,
     tick_at: Time,
@@ -165,7 +165,7 @@ impl Hop {
         }
     }
 
-    /// Processes a datagram from behind this exit. A receipt is returned for the relay to store.
+    /// Processes a datagram from behind this exit. If it is a receipt, returns it for the relay to store.
     fn on_child(
         &mut self,
         place: usize,
@@ -249,7 +249,7 @@ impl Hop {
         }
     }
 
-    /// Queues a report to the parent, under the ID of this active router.
+    /// Queues a report to the parent. The report is sent under the ID of this active router.
     fn report(&mut self, report: Report) {
         let Some(serving) = &mut self.serving else { return };
         if serving.reports.len() >= MAX_REPORTS {
@@ -258,7 +258,7 @@ impl Hop {
         serving.reports.push_back(Report { from: self.me, ..report });
     }
 
-    /// Calls the router, and performs its effects.
+    /// Calls the router function, and performs its effects.
     fn call<T>(&mut self, now: Time, act: impl FnOnce(&mut dyn Router, &mut Cx<'_>) -> T) -> Option<T> {
         let serving = self.serving.as_mut()?;
         let said =
@@ -282,12 +282,12 @@ impl Hop {
             Effect::Send { to: To::Exit(Port(place)), packet: Packet { body: Body::Data(data), .. } } => {
                 self.send_later(place.into(), &data);
             }
-            // Conformance tests restrict every router to the effects above.
+            // Conformance tests check that every router uses only the effects above.
             other => debug_assert!(false, "a router cannot {other:?}"),
         }
     }
 
-    /// Sends a packet by an exit, either delayed or once more.
+    /// Sends a packet at an exit: a packet that was delayed, or a packet that was sent before.
     fn send_later(&mut self, place: usize, data: &Data) {
         let (Some(exit), Some(serving)) = (self.exits.get_mut(place), &mut self.serving) else { return };
         if exit.send_again(data.seq.0) {
@@ -310,7 +310,7 @@ impl Hop {
         }
     }
 
-    /// Checks receivers and answers, at intervals.
+    /// At intervals, checks for silent receivers and sends pending answers.
     fn tick(&mut self, now: Time) {
         let Some(serving) = self.serving.as_mut().filter(|serving| serving.tick_at <= now) else { return };
         serving.tick_at = now + TICK;
@@ -375,7 +375,7 @@ impl RelayMode for Hop {
         }
     }
 
-    /// Does nothing: the router processes packets when they are forwarded, not as a receiver.
+    /// Does nothing: the router processes packets when it forwards them, not as a receiver.
     fn on_data(&mut self, _: &Data, _: Layer, _: Arrival, _: Time) {}
 
     fn on_order(&mut self, _: &Order, _: Time) {}
@@ -482,8 +482,8 @@ impl RelayMode for Hop {
     fn on_announce(&mut self, announce: &Announce, _now: Time) -> bool {
         let Some(serving) = &mut self.serving else { return true };
         serving.announce = *announce;
-        // The packets of another parent have other numbers. The session cannot continue with much lower numbers, because
-        // receivers would take new packets for ones that they have.
+        // Another parent may use other packet numbers. If its numbers are much lower, the session cannot continue: receivers
+        // would take new packets for duplicates.
         let goes_on = serving.newest.is_none_or(|newest| announce.next_seq + KEPT as u64 > newest.0);
         self.exits.iter_mut().for_each(|exit| exit.announce(announce));
         goes_on
@@ -518,7 +518,7 @@ const fn port(place: usize) -> Port {
     Port(place as u16)
 }
 
-/// Whether a receiver's ID is bound to its address, which holds in sessions without a key.
+/// Whether each receiver's ID is bound to an address. This is the case in sessions without a key.
 const fn binds(form: Form) -> bool {
     matches!(form, Form::Open)
 }

@@ -1,8 +1,8 @@
-//! Nodes inside the tree of one session: agents of MTCP, and active routers of RACCOOM and RMANP. A [`RelaySession`] is a relay's
-//! part in a session, in any role.
+//! Nodes inside the tree of one session: agents of MTCP, and active routers of RACCOOM and RMANP. A [`RelaySession`] is the part
+//! of a relay in one session, in any role.
 //!
-//! A node does not terminate its session: it is a member of its parent and reports for its children. The relay's upstream session
-//! calls it as `RelayMode`; the downstream endpoints share it.
+//! A node does not terminate its session. It is a member of its parent, and reports in place of its children. The relay's
+//! upstream session calls the node as `RelayMode`, and the downstream endpoints share the node.
 //!
 //! ```text
 //!   parent <-- receiver's session with UpstreamMode --> RelayMode (Agent, Hop) <-- AgentChild, HopExit <-- those below
@@ -34,12 +34,12 @@ impl<T: RelayMode + 'static> Node<T> {
         Node(Arc::new(Mutex::new(node)))
     }
 
-    /// Returns the node as a role for its upstream session.
+    /// Returns the node in its role for the upstream session.
     pub(crate) fn mode(&self) -> Arc<Mutex<dyn RelayMode>> {
         self.0.clone()
     }
 
-    /// Calls `act` with the node.
+    /// Calls `act` with the locked node.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,5 +1,5 @@
-//! The part of a relay process that relays one session, or the next one it finds. It creates the upstream endpoint, and an
-//! endpoint for each branch and each served host.
+//! The part of a relay process that relays one session: a given session, or the next one that the process finds. It creates the
+//! upstream endpoint, and an endpoint for each branch and each served host.
 
 use super::{Agent, AgentChild, ExitSetup, Hop, HopExit, Node};
 use crate::config::{FilePolicy, span, spread_within};
@@ -28,7 +28,7 @@ pub struct RelaySession {
     random: [u64; 4],
 }
 
-/// Role in the session, with its node.
+/// The relay's role in the session, with its node.
 #[derive(Debug)]
 enum Role {
     Repeater,
@@ -36,7 +36,7 @@ enum Role {
     Hop(Node<Hop>),
 }
 
-/// Place and addresses of a branch.
+/// Number, addresses and limits of a branch.
 #[derive(Debug, Clone, Copy)]
 pub struct BranchPlace {
     /// Number of the branch.
@@ -67,7 +67,7 @@ pub struct ServedHost {
 
 impl RelaySession {
     /// Creates a session of this process with these random numbers. `branches` is the number of configured branches. `room`
-    /// stores the symbols that do not fit memory.
+    /// stores the symbols that do not fit in memory.
     pub fn new(
         config: &RelayConfig,
         handle: &RelayHandle,
@@ -98,7 +98,7 @@ impl RelaySession {
         RelaySession { config: config.clone(), role, shared, id, random }
     }
 
-    /// Creates the endpoint that receives the upstream session; `unix_secs` is the time in seconds after 1970.
+    /// Creates the endpoint that receives the upstream session; `unix_secs` is the present time in seconds since 1970.
     pub fn above(&self, source: &RelaySource, unix_secs: u64, now: Time) -> Upstream {
         let (config, id, random) = (&self.config, self.id, self.random);
         let setup = receiver::Setup {
@@ -144,7 +144,7 @@ impl RelaySession {
             return Box::new(HopExit::new(self.shared.clone(), hop.clone(), place, exit, to));
         }
         let is_group = to.ip().is_multicast();
-        // The feedback of a single host needs no spread over the group.
+        // With a single host, feedback need not be spread over time as in a group.
         let spread = spread_within(if is_group { ttl } else { 1 });
         let setup = BranchSetup {
             me: self.id,
@@ -207,7 +207,7 @@ impl RelaySession {
         self.shared.parent()
     }
 
-    /// Releases the session, so that the process may join it again.
+    /// Releases the session, so that this process may join it again.
     pub fn release(&self) {
         self.shared.release();
     }

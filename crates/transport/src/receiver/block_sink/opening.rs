@@ -11,23 +11,23 @@ use crate::object::{
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
-/// The rules for admitting files to a directory, and the wanted metadata.
+/// The rules for admitting files to a directory, and for their metadata.
 #[derive(Default)]
 pub(in super::super) struct Admitting {
     /// The admission rules of the directory; without them names are stored as given.
     pub(in super::super) admission: Option<Admission>,
     /// The metadata that files get together with their names.
     pub(in super::super) wanted: Wanted,
-    /// Selects the other incomplete transfers that are kept on the disk.
+    /// Limits for other incomplete transfers on the disk.
     pub(in super::super) keep_partial: KeepPartial,
     /// Whether symbols need a temporary file.
     pub(in super::super) spills: bool,
 }
 
-/// A store, the blocks of an earlier run according to its journal, and the pending order for a temporary file.
+/// A store, the blocks of an earlier run according to its journal, and the channel for a temporary file that is not made yet.
 pub(super) type Opened = (Box<Store>, Option<JournalContent>, Option<RoomOrder>);
 
-/// The sender of a temporary file for symbols.
+/// The channel to which a job sends the temporary file for symbols.
 pub(super) type RoomOrder = Sender<Result<SpillFile, ObjectError>>;
 
 /// Creates the directory of a transfer, or takes over the directory of an earlier run.
@@ -42,7 +42,8 @@ pub(super) fn opened(
     let (mut store, reported) = Store::begin(disk, out, transfer, geometry, admission)?;
     store.files.wanted = wanted;
     store.files.warnings.extend(tidied);
-    // Blocks of an earlier run are verified first: few symbols may remain to be received.
+    // If the journal lists blocks of an earlier run, the temporary file is made after the verification of these blocks. Few
+    // symbols may then remain to be received.
     let order = if reported.is_some() { order } else { make_room(&store, order) };
     Ok((Box::new(store), reported, order))
 }

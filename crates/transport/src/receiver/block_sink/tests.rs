@@ -92,7 +92,7 @@ fn blocks_received_before_the_manifest_survive_a_takeover() {
 }
 
 #[test]
-fn blocks_that_wait_for_the_manifest_delay_further_blocks() {
+fn sink_is_behind_while_blocks_wait_for_the_manifest() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     std::fs::write(dir.path().join("file"), [7; 9_000]).expect("room");
     let jobs: Arc<Mutex<Vec<Job>>> = Arc::default();
@@ -117,7 +117,7 @@ fn blocks_that_wait_for_the_manifest_delay_further_blocks() {
 
 /// Short content may be stored, read and published in one call.
 #[test]
-fn entries_of_published_content_remain_available() {
+fn entries_and_title_of_published_content_remain_available() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (mut sink, _, geometry, blocks) = with_all(dir.path());
     let mut all = crate::object::RootHasher::new(geometry);
@@ -151,7 +151,7 @@ fn warnings_are_returned_for_immediately_published_content() {
 }
 
 #[test]
-fn unverifiable_content_fails_after_two_more_fetches() {
+fn content_with_a_wrong_root_hash_fails_after_two_more_fetches() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (mut sink, transfer, geometry, blocks) = with_all(dir.path());
     for _ in 0..2 {

@@ -15,11 +15,11 @@ pub(super) enum ContentSink {
     Files(Storage),
     Stream {
         sink: Box<StreamSink<Box<dyn Write + Send>>>,
-        /// Bytes that wait to be written outside the session's thread.
+        /// Bytes that another thread or the reader of the output has not taken yet.
         waiting: Option<Unwritten>,
         /// Content that is collected in memory until it is complete.
         gathered: Option<Gathering>,
-        /// The hashes of all blocks, for the root; `None` for a live stream, which has no root.
+        /// The hashes of all blocks, for the root hash; `None` for a live stream, which has no root hash.
         hashes: Option<RootHasher>,
         /// Number of bytes at the beginning of the output that are not content.
         head: u32,

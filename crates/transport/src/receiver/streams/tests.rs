@@ -95,7 +95,7 @@ fn blocks_are_written_in_order_and_repairs_replace_losses() {
 }
 
 #[test]
-fn incomplete_block_is_skipped_after_four_symbols_of_the_next() {
+fn incomplete_block_is_skipped_after_4_symbols_of_a_later_block() {
     let mut stage = Stage::new();
     stage.receive(0, &block(0), &[0, 1, 2, 3]);
     stage.receive(0, &block(1), &[0, 1]);
@@ -108,7 +108,7 @@ fn incomplete_block_is_skipped_after_four_symbols_of_the_next() {
 }
 
 #[test]
-fn reordered_symbols_are_not_lost() {
+fn reordered_symbols_of_two_blocks_complete_both_blocks() {
     let mut stage = Stage::new();
     stage.receive(0, &block(0), &[0, 1, 2]);
     stage.receive(0, &block(1), &[0, 1]);
@@ -134,7 +134,7 @@ fn block_in_progress_at_the_join_is_not_counted_as_lost() {
 }
 
 #[test]
-fn stream_of_a_layer_is_written_only_while_joined() {
+fn stream_of_a_layer_is_written_only_while_the_layer_is_joined() {
     let mut stage = Stage::new();
     stage.receive(1, &block(0), &[0, 1, 2, 3]);
     assert!(stage.wrote(1).is_empty(), "not joined");
@@ -168,7 +168,7 @@ fn incomplete_block_at_the_end_counts_as_lost() {
 }
 
 #[test]
-fn invalid_symbols_change_nothing() {
+fn symbols_of_invalid_blocks_and_layers_are_ignored() {
     let mut stage = Stage::new();
     stage.receive(0, &block(0), &[0]);
     stage.receive(0, &EncodedBlock { number: u32::MAX, ..block(1) }, &[0, 1, 2, 3]);

@@ -1,11 +1,11 @@
-//! Requests of downstream receivers, merged and sent upstream once. The relay stores no symbols, and one repair by the source
-//! serves all receivers.
+//! Requests of downstream receivers. They are merged, and each request is sent upstream once. The relay stores no symbols, and
+//! one repair by the source serves all receivers.
 
 use faircast_core::time::{Span, Time};
 use faircast_wire::Request;
 use std::collections::BTreeMap;
 
-/// Collection time of requests: children that lost the same packet request it at nearly the same time.
+/// Time for which requests are collected: children that lost the same packet send their requests at nearly the same time.
 const GATHER: Span = Span::from_millis(5);
 
 /// Minimum interval between repeated requests upstream, unless a child needs more.
@@ -17,14 +17,14 @@ const MAX_BLOCKS: usize = 8192;
 /// Symbols and pages that children lack.
 #[derive(Debug, Default)]
 pub(crate) struct Needs {
-    /// Needs by block number, and whether the need is for the block's page of hashes.
+    /// Needs by block number. The flag states whether the need is for the block's page of hashes, not for its symbols.
     wanted: BTreeMap<(u32, bool), Lacking>,
     due: Option<Time>,
-    /// Sent requests and their times.
+    /// Requests that were sent, and the time of sending.
     asked: BTreeMap<(u32, bool), (Lacking, Time)>,
 }
 
-/// Maximum number of symbols that a child lacks, and whether received symbols failed verification at a child.
+/// A need: the maximum number of symbols that a child lacks, and whether received symbols failed verification at a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Lacking {
     symbols: u16,
@@ -32,7 +32,7 @@ struct Lacking {
 }
 
 impl Lacking {
-    /// Combines two needs so that both are met.
+    /// Combines two needs into one that covers both.
     fn and(self, other: Lacking) -> Lacking {
         Lacking { symbols: self.symbols.max(other.symbols), wrong: self.wrong || other.wrong }
     }
@@ -60,7 +60,7 @@ impl Needs {
         self.due.unwrap_or(Time::NEVER)
     }
 
-    /// Appends the requests to send now to `into`.
+    /// Appends to `into` the requests that must be sent now.
     pub(crate) fn take_due(&mut self, now: Time, into: &mut Vec<(u32, u16)>) {
         if self.due.is_none_or(|due| due > now) {
             return;

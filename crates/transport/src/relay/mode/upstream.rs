@@ -1,5 +1,5 @@
-//! The upstream side of a relay within a session: a receiver's sink that stores no content, and reports for the downstream
-//! receivers.
+//! The upstream side of a relay within a session. It is a receiver's sink that stores no content, and reports in place of the
+//! downstream receivers.
 
 use super::super::SessionHandle;
 use crate::config::Durability;
@@ -24,9 +24,10 @@ pub(crate) struct UpstreamMode {
     now: Time,
     symbols: u64,
     wanted: Vec<(u32, u16)>,
-    /// Whether new content cannot be forwarded under the same packet numbers.
+    /// Whether the session cannot continue, because a later announcement states much lower packet numbers.
     is_other: bool,
-    /// The source's own time in its latest announcement. The next field is the arrival time of its last change.
+    /// Time at the source, as stated in its latest announcement. The next field is the arrival time of the announcement that last
+    /// changed this value.
     announced: u64,
     announced_at: Time,
 }
@@ -105,8 +106,8 @@ impl SymbolSink for UpstreamMode {
         Ok(Progressed::No)
     }
 
-    /// Whether the time of the source has stopped advancing. Relays that receive only from one another would otherwise announce
-    /// the session indefinitely.
+    /// Whether the time that the source states has stopped advancing. Without this check, relays that receive only from each
+    /// other would announce the session indefinitely.
     fn is_outdated(&self, now: Time) -> bool {
         let has_exits = self.shared.with_mode(|mode| mode.has_exits()).unwrap_or(false);
         has_exits && self.announced > 0 && now.since(self.announced_at) > OUTDATED_AFTER

@@ -18,7 +18,7 @@ fn receive(cache: &mut Cache, schedule: &mut Schedule, block: u32, id: u32, want
     schedule.on_symbol(block, cache.get(block).expect("it is kept"));
 }
 
-/// Sends all waiting symbols in packets from number `seq` on; returns them as (block, ID).
+/// Sends all waiting symbols in packets numbered from `seq`; returns the symbols as (block, ID).
 fn drain(cache: &Cache, schedule: &mut Schedule, seq: &mut u64) -> Vec<(u32, u32)> {
     let mut left = Vec::new();
     while let Some(pick) = schedule.pick(cache) {
@@ -79,13 +79,13 @@ fn loss_is_repaired_with_an_unsent_symbol() {
 }
 
 #[test]
-fn missing_symbols_are_fetched_and_forwarded() {
+fn missing_symbols_are_requested_from_the_parent_once() {
     let (mut cache, mut schedule) = received(&[(0, 0), (0, 1), (0, 2), (0, 3)]);
     let mut seq = 0;
     drain(&cache, &mut schedule, &mut seq);
     cache.forget_before(0);
     assert!(cache.make_room(|_, _| u32::MAX).gone.is_empty(), "there is room");
-    // Symbol 9 was received instead of symbol 2, so the relay does not have symbol 2.
+    // Symbol 9 was received in place of symbol 2, so the relay does not have symbol 2.
     let answer = schedule.request(&cache, 0, 2, Seq(seq), Some(&held(0, &[0, 1])));
     assert_eq!(answer, Answer { sends: true, lacks: 0 });
     schedule.on_gone(0);
@@ -96,7 +96,7 @@ fn missing_symbols_are_fetched_and_forwarded() {
 }
 
 proptest! {
-    /// A receiver that repeats its request gets the whole block from a complete cache, whatever is lost.
+    /// The cache has the complete block. A receiver that repeats its request gets the whole block, regardless of its losses.
     #[test]
     fn repeated_requests_get_a_whole_block(lost in proptest::collection::vec(0.0..0.9f64, 1..4), seed in any::<u64>(), ids in Just((0..12u32).collect::<Vec<_>>()).prop_shuffle()) {
         let (mut cache, mut schedule) = (Cache::new(1 << 20, None), Schedule::default());
@@ -128,7 +128,8 @@ proptest! {
                 }
             }
         }
-        // Losses that no repair symbol fixes are fetched from the parent, which has twelve repair symbols here.
+        // If the cached repair symbols cannot repair a loss, symbols are fetched from the parent. In this test the parent has
+        // twelve repair symbols.
         for receiver in &here {
             prop_assert!(receiver.len() >= usize::from(K) || fetched > ids.len(), "{here:?} {fetched}");
         }

@@ -11,19 +11,21 @@ use faircast_core::packet::{Flags, Layer, Payload};
 use faircast_core::time::{Rate, Time};
 use faircast_wire::Withdrawn;
 
-/// Visits to blocks per second, all layers together. Preparing a block takes nearly half a millisecond, so these visits cost
-/// about half a processor.
+/// Target number of visits to blocks per second, on all layers together. Preparing a block takes nearly half a millisecond, so
+/// these visits cost about half a processor.
 const VISITS: f64 = 1_200.0;
 
-/// Maximum number of symbols of a visit. With more, receivers would wait for their last blocks: see [`Carousel::set_run`].
+/// Maximum number of symbols sent per visit to a block. With more symbols, receivers would wait for their last blocks: see
+/// [`Carousel::set_run`].
 const MAX_RUN: f64 = 16.0;
 
-/// Number of source symbols per additional repair symbol of a visit, without feedback. At a loss of 5 % nearly every block then
-/// completes in one round: of 288 symbols, 14 are lost on average, and a loss of 32 is more than four deviations away.
+/// Number of source symbols per additional repair symbol of a visit, without feedback. At a loss of 5 %, nearly every block thus
+/// completes in one round. Of 288 symbols, 14 are lost on average; a loss of 32 symbols is more than four standard deviations
+/// away.
 const REPAIRED: u16 = 8;
 
-/// Minimum number of blocks per manifest block from which manifest blocks are sent twice per round, without feedback. They then
-/// arrive despite a loss of 40 %, and a round is at most an eighth longer.
+/// Without feedback: if the content has at least this number of blocks per manifest block, the manifest blocks are sent twice per
+/// round. The manifest then arrives despite a loss of 40 %, and a round is at most an eighth longer.
 const DOUBLED_FROM: u32 = 8;
 
 /// Sends all blocks again and again.
@@ -31,7 +33,7 @@ pub(in crate::source) struct Fountain {
     source: BlockSource,
     blocks: Blocks,
     carousel: Carousel,
-    /// The block that each layer has ordered last.
+    /// The block that each layer has ordered most recently.
     ahead: Vec<Option<u32>>,
     /// Maximum number of rounds of a session without feedback.
     most_rounds: Option<u64>,
@@ -65,14 +67,15 @@ impl Fountain {
         Fountain { most_rounds: Some(most_rounds), ..Fountain::over(source, blocks, carousel, 1) }
     }
 
-    /// Whether all available content was sent for the maximum number of rounds. Before the end of the input, that maximum is one.
+    /// Whether all available content was sent for the maximum number of rounds. This maximum is one until the end of the input is
+    /// known.
     fn rests(&self) -> bool {
         let Some(most) = self.most_rounds.filter(|_| self.carousel.is_between_rounds()) else { return false };
         let most = if self.source.blocks().is_some() { most } else { 1 };
         self.carousel.rounds() >= most
     }
 
-    /// Creates a fountain on `layers` layers with these cached blocks.
+    /// Creates a fountain on `layers` layers with the cache `blocks`.
     pub(in crate::source) fn with_blocks(source: BlockSource, layers: u8, blocks: Blocks) -> Fountain {
         let geometry = source.geometry();
         let carousel = Carousel::new(layers, geometry.symbols_per_block, geometry.manifest_blocks());
@@ -86,7 +89,7 @@ impl Fountain {
         fountain
     }
 
-    /// Prepares blocks with withdrawn files to be sent again without those files.
+    /// Prepares the blocks that contain withdrawn files to be sent again without these files.
     fn follow_withdrawals(&mut self) -> Result<(), ObjectError> {
         for affected in self.source.take_affected() {
             self.blocks.forget(affected.block());
@@ -176,14 +179,14 @@ impl Scheduler for Fountain {
             self.follow_withdrawals()?;
             let Some(pick) = self.carousel.next(layer) else { return Ok(None) };
             self.blocks.load(pick.block, &mut self.source)?;
-            // Reading the block may have withdrawn a file, which changes the numbers of its symbols.
+            // If a file was withdrawn while its block was read, the symbol numbers of the block have changed.
             if !self.source.has_affected() {
                 break pick;
             }
         };
         let (symbols, payload) = self.blocks.symbol(pick, &mut self.source)?;
         let place = Payload { block: pick.block, symbol: pick.symbol };
-        // A fountain never sends a symbol again.
+        // A fountain never sends the same symbol again, so no flag is set.
         Ok(Some(Chosen { place, symbols, payload, flags: Flags::default() }))
     }
 
@@ -200,8 +203,8 @@ impl Scheduler for Fountain {
         }
     }
 
-    /// Sets the length of visits to a block, which grows with the packet rate. Blocks that fit the cache need no preparation, and
-    /// keep the default.
+    /// Sets the number of symbols per visit to a block, which grows with the packet rate. If all blocks fit the cache, no block
+    /// needs preparation, and the default number applies.
     fn set_rate(&mut self, packets: f64) {
         if self.most_rounds.is_none() && !self.blocks.keeps(self.carousel.end()) {
             self.carousel.set_run((packets / VISITS).clamp(2.0, MAX_RUN) as u16);
@@ -244,7 +247,7 @@ mod tests {
     use faircast_core::delivery::repair_scheduler::SYMBOL_LIMIT;
 
     #[test]
-    fn symbol_limit_matches_the_erasure_code() {
+    fn symbol_limit_of_a_block_equals_the_erasure_code_limit() {
         assert_eq!(SYMBOL_LIMIT, faircast_fec::MAX_ESI);
     }
 }

@@ -1,10 +1,10 @@
-//! Schedulers of symbols: they choose the next symbol of each layer, with regard to the receivers' requests.
+//! Schedulers of symbols: they choose the next symbol of each layer, depending on the receivers' requests.
 //!
 //! | scheduler | for | repairs |
 //! |---|---|---|
 //! | [`OnRequest`] | files, pipes and live streams at one rate | on request |
-//! | [`Fountain`] | files in layers, and without feedback | new symbols without end, no requests |
-//! | [`Streams`](streams::Streams) | a live stream on each layer | some with each block, no requests |
+//! | [`Fountain`] | files in layers, and sessions without feedback | an endless sequence of new symbols, no requests |
+//! | [`Streams`](streams::Streams) | a live stream on each layer | some repairs with each block, no requests |
 
 mod fountain;
 mod on_request;
@@ -36,7 +36,7 @@ pub(crate) struct Chosen<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Looked {
     Nothing,
-    /// The end of the content or the root hash is known: receivers must be notified at once.
+    /// The end of the content or the root hash has become known: receivers must be notified at once.
     AtTheEnd,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct BlockStatus {
 /// Proof of the number of blocks and the root hash.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EndProof {
-    /// Proof that a member of the group made the statement.
+    /// Proof that a member of the group, and not a relay, stated the number of blocks and the root hash.
     pub(crate) proof: Option<[u8; 16]>,
     /// Signature of the source, if the content is signed.
     pub(crate) signature: Option<Signature>,
@@ -97,7 +97,7 @@ pub(crate) fn of_blocks(source: BlockSource, layers: u8) -> Box<dyn Scheduler> {
 pub(crate) struct Requester<'a> {
     /// Newest packet number that the requester has seen.
     pub(crate) seen: Seq,
-    /// Symbols of the block that the requester has reported to have.
+    /// Symbols of the block that are already at the requester, as far as the request lists them.
     pub(crate) held: Option<&'a SymbolMap>,
     /// Whether the block failed verification at the requester.
     pub(crate) wrong: bool,
@@ -118,7 +118,7 @@ pub(crate) trait Scheduler: Send {
     /// Returns new warnings for the user.
     fn take_warnings(&mut self) -> Vec<String>;
 
-    /// Returns inputs that should be sent and cannot be read.
+    /// Returns the inputs that should have been sent but cannot be read.
     fn unsent(&self) -> &[LeftOut] {
         &[]
     }
@@ -128,54 +128,55 @@ pub(crate) trait Scheduler: Send {
         &[]
     }
 
-    /// Returns, at a relay, the slice of the list of withdrawn files for the next status.
+    /// Returns the part of the list of withdrawn files for the next status, if this is a relay; otherwise `None`.
     fn pass_withdrawals(&mut self) -> Option<Slice> {
         None
     }
 
-    /// Whether there is content to start with.
+    /// Whether the transmission can start, because content is available.
     fn may_start(&self) -> bool {
         true
     }
 
-    /// Returns, at a relay, whether the upstream session is over; `None` at the source.
+    /// Returns whether the upstream session of a relay is over; `None` at the source.
     fn source_is_finished(&self) -> Option<bool> {
         None
     }
 
-    /// Whether the announced session continues, as far as known. At a relay: whether its source is alive, or has ended regularly.
+    /// Whether the announced session may still be active. At a relay: whether the upstream source is alive or has ended its
+    /// session regularly.
     fn is_upstream_alive(&self, _now: Time) -> bool {
         true
     }
 
-    /// Returns, at a relay, the source's announcement, which the relay repeats.
+    /// Returns the source's announcement, which a relay repeats; `None` at the source.
     fn announced(&self) -> Option<Announce> {
         None
     }
 
-    /// Whether receivers may send receipts. Live streams have none, because receivers have different parts, which no common hash
-    /// covers. A relay accepts receipts if its parent does.
+    /// Whether receivers may send receipts. In a live stream they may not, because receivers have different parts of the stream,
+    /// so that no common hash covers them. A relay accepts receipts if its parent does.
     fn takes_receipts(&self) -> bool {
         !self.is_live()
     }
 
-    /// Stores, at a relay, a receipt for the parent. Returns whether the receipt is stored now; `None` at the source.
+    /// Stores a receipt for a relay's parent. Returns whether the receipt is stored now; `None` at the source.
     fn pass_receipt(&mut self, _receipt: &Receipt) -> Option<bool> {
         None
     }
 
-    /// Returns, at a relay of signed content, the page of hashes to send now.
+    /// Returns the page of hashes to send now, if this is a relay of signed content; otherwise `None`.
     fn next_page(&mut self) -> Option<Hashes> {
         None
     }
 
-    /// Handles a request for the pages of hashes of `run` blocks. Used by relays of signed content.
+    /// Handles a request for the pages of hashes of `run` blocks, if this is a relay of signed content.
     fn request_pages(&mut self, _first: u32, _run: u32, _by: &Requester<'_>) {}
 
     /// Starts the transmission: receivers have joined.
     fn start(&mut self, _now: Time) {}
 
-    /// Restricts the transmission to requests: all receivers have nearly everything from an earlier session.
+    /// Restricts the transmission to requests, because all receivers have almost all content from an earlier session.
     fn resume(&mut self) {}
 
     /// Records that a receiver has joined.
@@ -192,7 +193,7 @@ pub(crate) trait Scheduler: Send {
         rate: &dyn Fn(Layer) -> Rate,
     ) -> Result<Looked, ObjectError>;
 
-    /// Returns the polling interval of inputs while packets are sent; `None` if there is no required interval.
+    /// Returns the interval at which inputs must be polled while packets are sent; `None` if they need no polling.
     fn look_every(&self) -> Option<Span> {
         None
     }
@@ -223,7 +224,7 @@ pub(crate) trait Scheduler: Send {
     /// Sets the packet rate of all layers together, packets per second.
     fn set_rate(&mut self, _packets: f64) {}
 
-    /// Records the loss of the worst receiver, 0 to 1.
+    /// Records the loss rate of the receiver with the highest loss, 0 to 1.
     fn on_reported_loss(&mut self, _loss: f64) {}
 
     /// Handles a request for symbols of a block; returns whether symbols will be sent for it.
@@ -258,7 +259,7 @@ pub(crate) trait Scheduler: Send {
 
     fn amounts(&self) -> Amounts;
 
-    /// Returns the number of completed rounds, without feedback.
+    /// Returns the number of completed rounds of a session without feedback.
     fn rounds(&self) -> u64 {
         0
     }

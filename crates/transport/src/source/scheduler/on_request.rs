@@ -1,4 +1,4 @@
-//! Sends all content once, and then repairs on request: for sessions at one rate.
+//! Sends all content once, and then sends repairs on request. Used for sessions at one rate.
 
 use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Requester, Scheduler};
 use crate::object::{Affected, Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
@@ -28,7 +28,7 @@ impl OnRequest {
         scheduler
     }
 
-    /// Prepares blocks with withdrawn files to be sent again without those files.
+    /// Prepares the blocks that contain withdrawn files to be sent again without these files.
     fn follow_withdrawals(&mut self) -> Result<(), ObjectError> {
         for affected in self.source.take_affected() {
             self.blocks.forget(affected.block());
@@ -113,7 +113,7 @@ impl Scheduler for OnRequest {
             self.follow_withdrawals()?;
             let Some(pick) = self.repairs.pick() else { return Ok(None) };
             self.blocks.load(pick.block, &mut self.source)?;
-            // Reading the block may have withdrawn a file, which changes the numbers of its symbols.
+            // If a file was withdrawn while its block was read, the symbol numbers of the block have changed.
             if !self.source.has_affected() {
                 break pick;
             }

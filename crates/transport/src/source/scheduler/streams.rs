@@ -5,8 +5,9 @@
 //!              block n                        block n + 1
 //! ```
 //!
-//! A block is sent completely before the next one begins. A receiver that sees the next block thus knows that this one is
-//! finished, and continues without it. A layer drops data that it could not send in time, in whole blocks.
+//! A block is sent completely before the next block begins. A symbol of the next block thus shows a receiver that the source has
+//! finished the block before it. The receiver then continues even if that block is incomplete. A layer drops whole blocks of data
+//! that it could not send in time.
 
 use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Scheduler};
 use crate::announced::LIVE_ROOT;
@@ -23,42 +24,43 @@ use faircast_host::pipe::Pipe;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Duration of a block: the data that a layer sends in this time. Its input also waits at most this long for a block to fill.
+/// A block holds the data that a layer sends in this time. Input waits at most this long until its block is full.
 const LATENCY: Span = Span::from_millis(100);
 
-/// Minimum size of a block, source symbols. Each block has at least one repair symbol, which would be a large share of a smaller
-/// block.
+/// Minimum size of a block, in source symbols. Each block has at least one repair symbol, which would be a large share of a
+/// smaller block.
 const MIN_BLOCK: u16 = 8;
 
-/// Maximum bytes of a live input that wait to be sent. Beyond it the writer of the input blocks.
+/// Maximum number of bytes of a live input that wait to be sent. Beyond it, the writer of the input has to wait.
 const MAX_WAITING: usize = 8 << 20;
 
 /// Number of blocks read ahead from an input that can wait.
 const AHEAD: usize = 2;
 
-/// Number of newest blocks of a live input that are stored regardless of their age, before the start.
+/// Number of newest blocks of a live input that are stored before the start, regardless of their age.
 const KEPT: usize = 4;
 
 /// Interval at which inputs are polled when there is no other work.
 const LOOK_EVERY: Span = Span::from_millis(2);
 
-/// Time between the last symbol and the announcement of the end, for receivers to process the symbol.
+/// Time between the last symbol and the announcement of the end. In this time, receivers process the symbol.
 const TAIL: Span = Span::from_millis(300);
 
-/// Ratio of repairs to the receivers' loss.
+/// Ratio of repair symbols to the receivers' loss.
 const SPARE: f64 = 1.5;
-/// Maximum of repairs, as a multiple of the configured repairs.
+/// Maximum number of repair symbols, as a multiple of the configured number.
 const MAX_RAISED: f64 = 2.0;
 
 /// Source of a layer's bytes.
 pub(crate) trait Feed: Send {
-    /// Takes up to `most` bytes: when `most` bytes are available, when the first has waited for [`LATENCY`], or at the end.
+    /// Returns up to `most` bytes, once `most` bytes are available, the oldest byte has waited for [`LATENCY`], or the input has
+    /// ended. Returns `None` before that.
     fn take(&mut self, most: usize, now: Time) -> Result<Option<Vec<u8>>, ObjectError>;
 
     /// Whether the input has ended and all its bytes were taken.
     fn is_finished(&self) -> bool;
 
-    /// Returns whether the input waits for its layer.
+    /// Returns whether the input waits until its layer has sent earlier bytes.
     fn pacing(&self) -> Pacing;
 }
 
@@ -100,20 +102,20 @@ impl Feed for Input {
     }
 }
 
-/// Use of a layer's idle turns: repairs in addition to those of each block.
+/// Use of the turns in which a layer has no data: repair symbols in addition to those of each block.
 ///
-/// Receivers decide by the arriving data of a layer whether they can take more. A layer far below its rate gives them no
+/// Receivers decide from the arriving data of a layer whether they can take more layers. A layer far below its rate gives them no
 /// information; RLC's receivers ignore a burst that is not full (paper 004, 3).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Fill {
-    /// Uses all idle turns, because the layers' rates are bounded.
+    /// Uses all such turns, because the layers' rates are bounded.
     All,
-    /// Sends up to this multiple of a block's source symbols, because the rates have no bound.
+    /// Sends at most this multiple of a block's source symbols as additional repair symbols, because the rates have no bound.
     Times(u32),
 }
 
 impl Fill {
-    /// Returns the use of idle turns that this scheme's receivers need.
+    /// Returns the use of idle turns for the receivers of this scheme.
     pub(crate) fn of(scheme: &Scheme) -> Fill {
         match scheme.entry().layers {
             LayerRates::Adaptive => Fill::Times(3),
@@ -164,7 +166,7 @@ struct Lane {
     sending: Option<Sending>,
     /// Number of the next new block.
     next: u32,
-    /// Time since which the layer is off.
+    /// Time since which the layer has been off.
     off_since: Option<Time>,
     sent: StreamSent,
     symbols: u64,
@@ -182,16 +184,16 @@ struct Sealed {
     made: Time,
 }
 
-/// The block being sent, or the last one sent.
+/// The block that is being sent, or that was sent last.
 struct Sending {
     number: u32,
     encoder: BlockEncoder,
     data: u64,
     made: Time,
     next: u32,
-    /// End of the block's own repairs, as a symbol number.
+    /// Number of the symbol after the block's own repairs.
     end: u32,
-    /// End of the repairs that fill idle turns, as a symbol number.
+    /// Number of the symbol after the repairs that fill idle turns.
     limit: u32,
 }
 
@@ -234,7 +236,8 @@ impl Streams {
         })
     }
 
-    /// Returns the place of the next symbol on `layer`, the number of source symbols of its block, and the symbol.
+    /// Returns the block and symbol number of the next symbol on `layer`, the number of source symbols of its block, and the
+    /// symbol.
     fn turn(&mut self, layer: Layer) -> Option<(Payload, u16, &[u8])> {
         let lane = self.lanes.get_mut(usize::from(layer.0))?;
         if !lane.has() {
@@ -337,7 +340,8 @@ impl Scheduler for Streams {
         self.repair = wanted.clamp(self.cut.repair, self.cut.repair * MAX_RAISED);
     }
 
-    /// Returns a status that states only the end: each layer has its own blocks, and no receiver needs all of them.
+    /// Returns a status that states only the end of the content. It states no blocks, because each layer has its own blocks, and
+    /// no receiver needs the blocks of all layers.
     fn status(&self) -> BlockStatus {
         let is_whole = self.whole == Whole::Yes;
         BlockStatus {
@@ -426,7 +430,7 @@ impl Lane {
             self.sent.bytes -= sending.data;
             self.sent.blocks_dropped += 1;
         }
-        // Unsent repairs of an old block are dropped: its layer is off.
+        // All source symbols of the current block were sent. If the block is old, its unsent repairs are dropped.
         if let Some(sending) = self.sending.as_mut().filter(|sending| is_old(sending.made)) {
             sending.end = sending.end.min(sending.next);
         }
@@ -463,7 +467,8 @@ impl Lane {
         self.is_leaving() || !self.waiting.is_empty() || self.sending.as_ref().is_some_and(fills)
     }
 
-    /// Whether the stream has no more to send: its input has ended, or its file waits for a layer without receivers.
+    /// Whether the stream has no more to send: its input has ended, or its input is a file and the layer has been off for longer
+    /// than `idle_timeout`.
     fn is_finished(&self, idle_timeout: Span, now: Time) -> bool {
         let ended = self.feed.is_finished() && self.waiting.is_empty() && !self.is_leaving();
         let is_unwanted = self.feed.pacing() == Pacing::Waits
@@ -472,7 +477,7 @@ impl Lane {
     }
 }
 
-/// Returns the fraction `share` of `symbols`, rounded up but without rounding errors: a tenth of ten is one.
+/// Returns the fraction `share` of `symbols`, rounded up. Rounding errors of the product are ignored: a tenth of ten is one.
 fn repairs(symbols: u16, share: f64) -> u32 {
     (f64::from(symbols) * share - 1e-6).ceil() as u32
 }

@@ -1,4 +1,4 @@
-//! A place (layer, block, symbol) never has two contents, even if files change during the session.
+//! A symbol number of a block on a layer never has two contents, even if files change during the session.
 
 use super::*;
 use crate::object::ObjectStream;
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 const T: u16 = 64;
 const K: u16 = 4;
 
-/// Length of more blocks than are cached for repairs, bytes.
+/// Length of the content, bytes: more blocks than are cached for repairs.
 const LEN: usize = 1_500 * 220;
 
-/// Sent symbols, by place.
+/// Sent symbols, by layer, block and symbol number.
 #[derive(Default)]
 struct Left(BTreeMap<(u8, u32, u32), Vec<u8>>);
 
@@ -103,7 +103,7 @@ fn of_a_changed_fountain() -> (ObjectError, PathBuf) {
 
 #[test]
 fn fountain_stops_at_a_changed_block() {
-    // The reader may look between the change and the restoration of the time; the error then names the time.
+    // The reader may check the file before its time is restored; the error then names the time.
     let mut tries = (0..20).map(|_| of_a_changed_fountain());
     let seen = tries.find(|(error, _)| !error.to_string().contains("(modified)"));
     let (error, path) = seen.expect("it looks at another moment mostly");

@@ -1,4 +1,4 @@
-//! A child of an agent as an endpoint, with its own socket for both directions.
+//! A child of an agent as an endpoint, with a separate socket for both directions.
 
 use super::super::Node;
 use super::Agent;
@@ -10,10 +10,10 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Attach, Kind, Message, Newest, parse, peek};
 use std::net::SocketAddr;
 
-/// Join timeout of an attached host. A host that does not join within it wants another session.
+/// Join timeout of an attached host. A host that does not join in this time is assumed to look for another session.
 const JOIN_WITHIN: Span = Span::from_secs(10);
 
-/// Interval of updates of the recorded state.
+/// Interval at which the recorded state is updated.
 const TELL_EVERY: Span = Span::from_millis(200);
 
 /// Duration for which closing packets are sent to children after the end of the session.
@@ -32,12 +32,12 @@ pub(crate) struct AgentChild {
     is_finished: bool,
     ends_at: Time,
     report_at: Time,
-    /// Number of completed receivers last reported.
+    /// Number of completed receivers at the last update.
     reported_done: u64,
 }
 
 impl AgentChild {
-    /// Creates the endpoint of the host that has attached from `address`, with number `place` among the branches.
+    /// Creates the endpoint of the host that has attached from `address`. `place` is its number among the branches.
     pub(crate) fn new(
         shared: SessionHandle,
         agent: Node<Agent>,
@@ -61,8 +61,8 @@ impl AgentChild {
         }
     }
 
-    /// Schedules an answer to the host, which shows that the agent is alive. If another process at the same address attaches and
-    /// the earlier process is silent, ends this branch, so that the other process gets a new one.
+    /// Schedules an answer to the host. The answer shows that the agent is alive. If another process attaches from the same
+    /// address and the earlier process is silent, ends this branch. The other process then gets a new branch.
     fn on_attach(&mut self, attach: &Attach, from: SocketAddr) {
         if attach.from == self.id {
             self.asked = Some((attach.from, from));
@@ -79,7 +79,7 @@ impl AgentChild {
         self.agent.with(|agent| agent.remove_child(self.id, now));
     }
 
-    /// Records the state for queries to the relay: at intervals, and whenever receivers complete.
+    /// Updates the state that queries of the relay's status return: at intervals, and whenever a receiver completes.
     fn emit_progress(&mut self, now: Time) {
         let tally = self.agent.with(|agent| agent.tally_of(self.id));
         if now < self.report_at && tally.done == self.reported_done {
@@ -125,7 +125,7 @@ impl Endpoint for AgentChild {
         self.agent.with(|agent| agent.tick(now));
         self.emit_progress(now);
         let (end, is_replaced) = (self.shared.end_above(), self.shared.is_replaced(self.place));
-        // A downstream relay takes part as long as it sends, even without receivers.
+        // A downstream relay takes part while it sends, even without receivers.
         let nobody = !self.agent.with(|agent| agent.takes_part(self.id));
         if end != End::No {
             self.ends_at = self.ends_at.min(now + LAST_WORDS);

@@ -1,4 +1,4 @@
-//! An exit of an active router as an endpoint: it sends packets to its group, and receives the answers.
+//! An exit of an active router as an endpoint: it sends packets to its group, and receives the members' answers.
 
 use super::super::Node;
 use super::Hop;
@@ -8,10 +8,11 @@ use crate::relay::{End, SessionHandle};
 use faircast_core::time::{Span, Time};
 use std::net::SocketAddr;
 
-/// Interval of updates of the recorded state.
+/// Interval at which the recorded state is updated.
 const TELL_EVERY: Span = Span::from_millis(200);
 
-/// Duration for which closing messages are sent after the end of the session. The next constant is their interval.
+/// Duration for which closing messages are sent after the end of the session. The next constant is the interval of these
+/// messages.
 const LAST_WORDS: Span = Span::from_secs(1);
 const LAST_EVERY: Span = Span::from_millis(100);
 
@@ -31,7 +32,7 @@ pub(crate) struct HopExit {
 }
 
 impl HopExit {
-    /// Creates the endpoint of exit number `exit`, which has number `place` among the branches.
+    /// Creates the endpoint of exit number `exit`. `place` is its number among the branches.
     pub(crate) fn new(
         shared: SessionHandle,
         hop: Node<Hop>,
@@ -53,7 +54,7 @@ impl HopExit {
         }
     }
 
-    /// Records the state for queries to the relay: at intervals, and whenever receivers complete.
+    /// Updates the state that queries of the relay's status return: at intervals, and whenever a receiver completes.
     fn emit_progress(&mut self, now: Time) {
         let tally = self.hop.with(|hop| hop.tally_of(self.exit));
         if now < self.report_at && tally.done == self.reported_done {

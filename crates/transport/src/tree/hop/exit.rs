@@ -12,19 +12,19 @@ use faircast_wire::{
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Number of sent datagrams that are cached to be repeated unchanged.
+/// Number of sent datagrams that are cached, so that they can be sent again unchanged.
 const SENT: usize = 2048;
 
-/// Maximum number of datagrams that wait to be sent. Further ones are dropped, as in a network queue.
+/// Maximum number of datagrams that wait to be sent. Further datagrams are dropped, as in a network queue.
 const MAX_WAITING: usize = 1024;
 
 /// Maximum size of the answers in a status message, bytes.
 const ANSWERS: usize = 600;
 
-/// Duration for which repeated answers wait for a status of the source, which includes them.
+/// Maximum time for which repeated answers wait for the source's next status, which can carry them.
 const ANSWER_EVERY: Span = Span::from_millis(20);
 
-/// Parts of a new exit.
+/// Parameters of a new exit.
 #[derive(Debug)]
 pub(crate) struct ExitSetup {
     /// Random number of the exit.
@@ -45,7 +45,7 @@ pub(super) struct Exit {
     sent: Vec<(u64, Vec<u8>)>,
     out: VecDeque<Out>,
     spare: Vec<Vec<u8>>,
-    /// Packets delayed by the router, and their blocks.
+    /// Packets that the router delays: the block number of each packet, by packet number.
     held: BTreeMap<u64, u32>,
     /// Latest status of the source.
     status: Option<Box<Status>>,
@@ -54,14 +54,14 @@ pub(super) struct Exit {
     newest: u64,
     /// Maximum size of a datagram, bytes.
     limit: usize,
-    /// Number of datagrams dropped at a full queue.
+    /// Number of datagrams dropped because the queue was full.
     pub(super) dropped: u64,
 }
 
 /// A packet that waits to be sent.
 #[derive(Debug)]
 enum Out {
-    /// A data packet, as its packet number.
+    /// A data packet, given by its packet number.
     Data(u64),
     Word(Vec<u8>),
 }
@@ -105,7 +105,7 @@ impl Exit {
         self.announce(announce);
     }
 
-    /// Opens a packet from behind this exit; returns `None` if it is not accepted.
+    /// Opens a packet from behind this exit; returns `None` if the packet is not accepted.
     pub(super) fn open<'b>(
         &mut self,
         bytes: &'b mut [u8],
@@ -119,7 +119,7 @@ impl Exit {
         if message.from().is_none_or(is_elsewhere) { None } else { Some((number, message)) }
     }
 
-    /// Processes a member's echo. An echo of a recent packet shows that the member receives the packets of this exit.
+    /// Processes a member's echo. If the echo names a recent packet, the member receives the packets of this exit.
     pub(super) fn on_member(&mut self, member: &Member, now: Time) {
         let (echo, next) = (member.echo.seq, Seq(self.newest + 1));
         match member.state {
@@ -161,7 +161,7 @@ impl Exit {
         }
     }
 
-    /// Sends a packet again unchanged; returns whether it was still cached.
+    /// Sends a packet again unchanged. Returns `false` if the packet is not cached any longer.
     pub(super) fn send_again(&mut self, seq: u64) -> bool {
         let is_there = self.sent.get(seq as usize % SENT).is_some_and(|(number, _)| *number == seq);
         if is_there && self.out.len() < MAX_WAITING {
@@ -181,7 +181,7 @@ impl Exit {
         self.held = self.held.split_off(&seq.saturating_sub(SENT as u64));
     }
 
-    /// Discards delayed packets that the router does not hold any longer.
+    /// Discards packets that were delayed, but that the router has stopped holding.
     pub(super) fn let_go(&mut self, holds: impl Fn(u64) -> bool) {
         self.held.retain(|seq, _| holds(*seq));
     }
@@ -201,13 +201,13 @@ impl Exit {
         self.answer(now);
     }
 
-    /// Answers new, joined and completed members, with the last status of the source.
+    /// Answers new, joined and completed members. The answers are sent in a copy of the source's last status.
     pub(super) fn answer(&mut self, now: Time) {
         let Some(status) = self.status.take() else { return };
         self.answered_at = now;
         let (confirmed, welcomed) = self.members.take_confirmations(ANSWERS);
         let spread = self.members.spread(now, Span::from_millis(status.spread_ms.into()));
-        // Packets delayed here will still be sent.
+        // Packets that this router delays will still be sent.
         let (next, complete) = match self.held.first_key_value() {
             Some((seq, block)) => (status.next_seq.min(*seq), status.complete_to.min(*block)),
             None => (status.next_seq, status.complete_to),
@@ -228,14 +228,14 @@ impl Exit {
         self.status = Some(status);
     }
 
-    /// Answers members if there is a new confirmation.
+    /// Sends answers if a member waits for its first answer.
     pub(super) fn answer_news(&mut self, now: Time) {
         if self.members.has_confirmations() {
             self.answer(now);
         }
     }
 
-    /// Repeats answers that are to be sent several times.
+    /// Sends repeated answers, at intervals.
     pub(super) fn answer_again(&mut self, now: Time) {
         if self.members.has_any_confirmation() && now.since(self.answered_at) >= ANSWER_EVERY {
             self.answer(now);
@@ -254,7 +254,7 @@ impl Exit {
         let Some(codec) = &mut self.codec else { return };
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
-        // A message that cannot be encoded is replaced by a later one, like a lost message.
+        // A message that cannot be encoded is treated like a lost message: a later message replaces it.
         match codec.encode(&mut bytes, message, self.limit) {
             Ok(_) if self.out.len() < MAX_WAITING => self.out.push_back(Out::Word(bytes)),
             _ => self.spare.push(bytes),

@@ -148,7 +148,7 @@ fn expired_live_blocks_are_dropped_with_one_warning() {
 }
 
 #[test]
-fn file_waits_for_its_layer_until_other_streams_end() {
+fn file_of_an_inactive_layer_waits_until_other_streams_end() {
     let feeds = vec![feed(100, Pacing::Waits, More::Never), feed(50_000, Pacing::Waits, More::Never)];
     let mut streams = started(feeds, cut());
     all(&mut streams, 0);
@@ -165,7 +165,7 @@ fn file_waits_for_its_layer_until_other_streams_end() {
 }
 
 #[test]
-fn status_announces_the_end_after_a_delay() {
+fn status_announces_the_end_of_all_streams_after_a_delay() {
     let mut streams = started(vec![feed(100, Pacing::Waits, More::Never)], cut());
     assert!(streams.status().blocks.is_none());
     all(&mut streams, 0);
