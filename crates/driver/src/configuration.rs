@@ -5,12 +5,13 @@ use faircast_transport::config::{ReceiveConfig, SendConfig, StartNow};
 use faircast_transport::error::Error;
 use faircast_transport::event::{Event, ReceiveReport, SendReport};
 
-/// The configuration of one end of a session, with a method to run the session.
+/// The configuration of a source or a receiver, with a method to run its session.
 pub trait Configuration: Send + 'static {
     /// Report of a finished session.
     type Report: Send + 'static;
 
-    /// Whether this event shows that the session has begun. Errors in its configuration would have been reported before.
+    /// Whether this event shows that the session has begun. After such an event, the program reports no error in the
+    /// configuration.
     fn is_begun(event: &Event) -> bool;
 
     /// Returns a handle that starts the session while it waits for receivers.

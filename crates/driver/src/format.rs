@@ -1,9 +1,9 @@
-//! Foreign wire formats: their declaration ([`Format`]), and the services of this host for their sessions: sockets, a clock,
-//! random numbers, and the loop.
+//! Foreign wire formats: the declaration of a format ([`Format`]), and the services of this host for sessions in such a format.
+//! The services are sockets, a clock, random numbers, and the loop.
 //!
 //! The crate of a format implements [`Endpoint`] for a source and for a receiver. To run an endpoint, it first opens
-//! [`SourceSockets`] or [`ReceiverSockets`] on a [`Host`]. It then creates the endpoint with their address and datagram size, and
-//! passes it to the `run` method of the sockets.
+//! [`SourceSockets`] or [`ReceiverSockets`] on a [`Host`]. It then creates the endpoint with the local address and the datagram
+//! overhead of these sockets, and passes the endpoint to their `run` method.
 
 mod declared;
 
@@ -30,12 +30,12 @@ pub use faircast_transport::config::span;
 pub use faircast_transport::object::host::quota::Quota;
 pub use faircast_transport::system::random;
 
-/// An endpoint with a report at its end.
+/// An endpoint that returns a report when it has finished.
 pub trait Reporting: Endpoint + Send {
     /// Report of a finished session.
     type Report;
 
-    /// Returns the report of the session. It is called once, even after an error of the sockets, and removes incomplete content.
+    /// Returns the report of the session and removes incomplete content. Called once, even after a socket error.
     ///
     /// # Errors
     /// The reason for the failure of the session.
@@ -55,19 +55,19 @@ pub struct Host<'a> {
 pub struct SourcePlace {
     /// Group address and port.
     pub group: SocketAddr,
-    /// Interface by name or address; `None` for the interface of the route.
+    /// Name or address of the interface; `None` selects the interface of the route to the group.
     pub interface: Option<String>,
     /// Time to live of packets.
     pub ttl: u8,
-    /// Duration of an outage of the network after which the session ends.
+    /// Maximum duration of an outage of the network; a longer outage ends the session.
     pub idle_timeout: Duration,
     /// Maximum size of a UDP datagram; `None` to derive it from the interface's MTU, at most 1500.
     pub datagram: Option<u16>,
 }
 
 impl Default for SourcePlace {
-    /// Returns [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) on the interface of its route, in the local network,
-    /// with an idle timeout of 60 s.
+    /// Returns [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) on the interface of its route, with a time to live of
+    /// 1 and an idle timeout of 60 s.
     fn default() -> SourcePlace {
         SourcePlace {
             group: default_group(),
@@ -85,13 +85,13 @@ impl Default for SourcePlace {
 pub struct ReceiverPlace {
     /// Group address and port.
     pub group: SocketAddr,
-    /// Interface by name or address; `None` for the interface of the route.
+    /// Name or address of the interface; `None` selects the interface of the route to the group.
     pub interface: Option<String>,
     /// The only source from which packets are accepted.
     pub source: Option<IpAddr>,
-    /// Duration without a session after which the receiver gives up; `None` to wait indefinitely.
+    /// Time for which the receiver waits for a session; `None` to wait indefinitely.
     pub join_timeout: Option<Duration>,
-    /// Duration of silence of a received session after which the receiver gives up.
+    /// Duration of silence of the received session after which the receiver gives up.
     pub idle_timeout: Duration,
     /// Size of the receive buffer of each socket, bytes.
     pub buffer: usize,
@@ -99,7 +99,7 @@ pub struct ReceiverPlace {
 
 impl Default for ReceiverPlace {
     /// Returns [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) on the interface of its route, from any source. The
-    /// receiver waits for a session indefinitely, and 60 s for a silent source.
+    /// receiver waits indefinitely for a session, and gives up when the session's source has been silent for 60 s.
     fn default() -> ReceiverPlace {
         ReceiverPlace {
             group: default_group(),
@@ -156,7 +156,7 @@ impl<'a> Host<'a> {
     /// Opens the socket of a source. `port` is its local port, to which receivers answer.
     ///
     /// # Errors
-    /// If there is no such interface, its MTU is too small, or the system refuses.
+    /// If there is no such interface, its MTU is too small, or the system cannot open the socket.
     pub fn source(&mut self, place: &SourcePlace, port: Option<u16>) -> Result<SourceSockets, Error> {
         let group = place.group;
         let options = SourceOptions { ttl: place.ttl, ..SourceOptions::default() };
@@ -178,7 +178,7 @@ impl<'a> Host<'a> {
     /// Opens the socket of a receiver and joins its group.
     ///
     /// # Errors
-    /// If there is no such interface, or the system refuses.
+    /// If there is no such interface, or the system cannot open the socket.
     pub fn receiver(&mut self, place: &ReceiverPlace) -> Result<ReceiverSockets, Error> {
         let group = place.group;
         let choice = choose(group.ip(), place.interface.as_deref())?;
@@ -192,7 +192,7 @@ impl<'a> Host<'a> {
         Ok(ReceiverSockets { groups, local: choice.local, overhead: datagram::overhead(group) })
     }
 
-    /// Removes incomplete content in an output directory, except the part selected by `keep`, and reports this.
+    /// Removes incomplete content beyond the limits of `keep` from an output directory, and reports the removal as a warning.
     pub fn tidy(&mut self, out: &Path, keep: KeepPartial) {
         tidied(out, keep, None).into_iter().for_each(|message| self.emit(Event::warning(message)));
     }
@@ -210,7 +210,7 @@ impl SourceSockets {
 }
 
 impl ReceiverSockets {
-    /// Runs the endpoint until it has finished. If an outage of the network prevented reception, the outage is the error.
+    /// Runs the endpoint until it has finished. If an outage of the network prevented reception, returns the outage as the error.
     ///
     /// # Errors
     /// Errors of the sockets and of the endpoint's report.

@@ -1,7 +1,8 @@
 //! Sessions on real sockets and in real time.
 //!
-//! A session is an [`Endpoint`](faircast_transport::Endpoint) without sockets, clock and threads. This crate opens the sockets,
-//! passes datagrams and the current time to endpoints, and sends the datagrams of endpoints until they have finished.
+//! An [`Endpoint`](faircast_transport::Endpoint) of a session has no sockets, clock or threads. This crate opens the sockets,
+//! passes received datagrams and the current time to the endpoints, and sends the endpoints' datagrams until all endpoints have
+//! finished.
 //!
 //! | | |
 //! |---|---|

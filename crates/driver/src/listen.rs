@@ -11,7 +11,7 @@ use faircast_wire::Name;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Interval at which invitations are sent, and a failed socket is tried again.
+/// Interval at which invitations are sent, and at which a failed read is repeated.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Requested size of the receive buffer, bytes.
@@ -20,7 +20,7 @@ const RECEIVE_BUFFER: usize = 256 << 10;
 /// Maximum number of datagrams per receive call.
 const SLOTS: usize = 8;
 
-/// Interval at which new interfaces are joined.
+/// Interval at which the group is joined on new interfaces.
 const JOIN_EVERY: Duration = Duration::from_secs(10);
 
 /// The port of a relay to which hosts attach.
@@ -37,7 +37,7 @@ impl Listener {
     /// Opens the port at this address.
     ///
     /// # Errors
-    /// If the port is taken, or the system refuses.
+    /// If the port is in use, or the system cannot open the socket.
     pub(crate) fn open(
         at: SocketAddr,
         handle: RelayHandle,
@@ -63,7 +63,7 @@ impl Listener {
             let mut watch = vec![Watch::new(&self.socket, Want::Readable)];
             watch.extend(searched.groups.iter().map(|(_, socket)| Watch::new(socket, Want::Readable)));
             watch.extend(stops.iter().map(|one| Watch::new(one, Want::Readable)));
-            // A failed wait or read is repeated in the next round.
+            // A failed wait or read is repeated in the next iteration.
             let _ = waiter.wait(&watch, Some(Instant::now() + LOOK_EVERY));
             for (_, socket) in &searched.groups {
                 if socket.receive(&mut batch).is_ok() {
@@ -87,7 +87,7 @@ impl Listener {
         }
     }
 
-    /// Sends the invitations scheduled by now.
+    /// Sends all invitations that are scheduled up to now.
     fn invite(&self) {
         for (out, to) in self.handle.invitations(self.socket.local_addr().is_ipv4(), self.name) {
             // An invitation that could not be sent is repeated.
@@ -111,7 +111,7 @@ struct Searched {
 }
 
 impl Searched {
-    /// Joins the group on new interfaces, and leaves it on vanished ones.
+    /// Joins the group on new interfaces, and drops the sockets of vanished interfaces.
     fn join(&mut self, group: SocketAddr) {
         if self.looked_at.is_some_and(|at| at.elapsed() < JOIN_EVERY) {
             return;
@@ -124,8 +124,8 @@ impl Searched {
             if self.groups.iter().any(|(index, _)| *index == interface.index) {
                 continue;
             }
-            // An interface on which the group cannot be joined is tried again later, for example if it has no address of this
-            // family.
+            // If the group cannot be joined on an interface, the join is tried again later. For example, the interface may still
+            // have no address of the group's family.
             let Ok(choice) = choose(group.ip(), Some(&interface.name)) else { continue };
             let options = GroupOptions { receive_buffer: RECEIVE_BUFFER };
             if let Ok(socket) = GroupSocket::open(group, Membership::AnySource, &choice, &options) {

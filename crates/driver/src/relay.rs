@@ -47,7 +47,8 @@ enum SessionMessage {
 /// Relays all announced sessions until `stop` is set.
 ///
 /// # Errors
-/// If sockets cannot be opened before the first session was found. After that, opening is tried again.
+/// If sockets cannot be opened before the first session is found. Later failures to open sockets are reported as warnings, and
+/// opening is tried again.
 pub fn relay(
     config: &RelayConfig,
     handle: &RelayHandle,
@@ -56,7 +57,7 @@ pub fn relay(
 ) -> Result<(), Error> {
     handle.configure(config);
     let (say, reports) = mpsc::channel();
-    // Stops the threads that were started if one of the first threads fails.
+    // If the first search for a session fails, this stop request ends the threads that are already running.
     let halt = &stop.part()?;
     let listeners = open_listeners(config, handle)?;
     thread::scope(|scope| {
@@ -112,7 +113,7 @@ fn open_listeners(config: &RelayConfig, handle: &RelayHandle) -> Result<Vec<List
             Err(Error::System(SystemError::Net(taken @ NetError::PortTaken { .. }))) => {
                 return Err(taken.into());
             }
-            // A host without IPv6 has no addresses of that family.
+            // A host without IPv6 cannot listen at the unspecified IPv6 address.
             Err(error) if at.ip().is_unspecified() => refused = Some(error),
             Err(error) => return Err(error),
         }
@@ -125,7 +126,8 @@ fn open_listeners(config: &RelayConfig, handle: &RelayHandle) -> Result<Vec<List
 
 /// Opens an unnamed file in this directory.
 fn room_in(directory: &Path) -> Result<SpillFile, Error> {
-    let failed = |error| ObjectError::io(directory, "create the cache's file in it", error);
+    let failed =
+        |error| ObjectError::io(directory, "create the temporary file of the cache in this directory", error);
     let file = nameless(directory).map_err(failed)?;
     Ok(SpillFile { disk: Disk::default(), file, path: directory.to_owned() })
 }
@@ -150,7 +152,7 @@ fn one(
     let mut found = false;
     let mut emit = |branch: Option<usize>, event: Event| {
         if branch.is_none() && matches!(event, Event::Joined { .. }) && !std::mem::replace(&mut found, true) {
-            // Sending fails only if the main thread has ended; then no further session is needed.
+            // Sending fails only if the main thread has ended. No further session is needed then.
             let _ = say.send(SessionMessage::Found { place });
         }
         let _ = say.send(SessionMessage::Event(RelayEvent { session: number, branch, event }));
@@ -235,7 +237,7 @@ fn pass_on(
     upstream.report().map(drop)
 }
 
-/// Adds the endpoint of a child: in place of a closed one, or at the end.
+/// Adds the endpoint of a child: in place of a closed endpoint if there is one, and at the end otherwise.
 fn put(
     places: &mut Vec<usize>,
     attached: &mut Vec<Attached<'_>>,
@@ -251,17 +253,17 @@ fn put(
     }
 }
 
-/// The host's own forwarding of multicast, at an active router.
+/// Control of the multicast forwarding by this host's kernel, at an active router.
 struct Beside<'a> {
     by: Option<&'a dyn Forwarding>,
     /// Guard that keeps the forwarding stopped until it is dropped.
     stopped: Option<Box<dyn Send>>,
-    /// The sender whose packets are not forwarded.
+    /// Address of the upstream sender whose packets the kernel does not forward.
     of: Option<SocketAddr>,
 }
 
 impl Beside<'_> {
-    /// Stops the forwarding of packets from `from`; returns the reason if that fails.
+    /// Stops the forwarding of packets from `from`; returns the reason if the forwarding cannot be stopped.
     fn look(&mut self, from: Option<SocketAddr>, group: SocketAddr, exits: &[String]) -> Option<String> {
         let by = self.by.filter(|_| self.of != from)?;
         (self.of, self.stopped) = (from, None);
@@ -315,7 +317,7 @@ fn open_host(
     let options = SourceOptions { port, connected: true, ..SourceOptions::default() };
     let interface = Some(host.local.ip().to_string());
     match relayed.is_agent() {
-        // No opened branch is reported, because an agent's children receive the source's multicast.
+        // An agent does not report opened branches, because its children receive the source's multicast.
         true => Uplink::open(host.address, interface, options, config.idle_timeout, Moves::Anywhere),
         false => open_branch(config, options, (host.address, interface), events),
     }

@@ -28,13 +28,13 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// Maximum interval of checks of the network and for new hosts.
+/// Maximum interval between two turns of an endpoint, so that changes of the network and new hosts are noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Interval of checks while an endpoint takes no datagrams.
+/// Interval at which an endpoint that accepts no datagrams gets a turn.
 const ROOM_CHECK: Duration = Duration::from_millis(1);
 
-/// Minimum interval of checks of the sockets' buffers.
+/// Minimum interval between two reads of the socket buffers' fill level.
 const BACKLOG_EVERY: Span = Span::from_millis(1);
 
 /// Approximate number of bytes that an endpoint sends per turn before its sockets are read.
@@ -48,7 +48,7 @@ pub(crate) trait Sockets {
     /// Checks for changes of the interface, and adapts the sockets to them.
     ///
     /// # Errors
-    /// If the network has been gone for too long, or the system refuses.
+    /// If the network has been down for too long, or the system cannot open a socket.
     fn look(&mut self, endpoint: &mut dyn Endpoint, now: Time, events: Events<'_>) -> Result<(), Error>;
 
     /// Passes received datagrams to `each`, in the order of arrival; returns their number.
@@ -57,20 +57,20 @@ pub(crate) trait Sockets {
     /// Permanent errors.
     fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error>;
 
-    /// Whether further datagrams are likely after some were received. The sockets are then read again before the next wait.
+    /// Whether more datagrams are likely to follow the received ones. If so, the sockets are read again before the next wait.
     fn reads_on(&self) -> bool;
 
-    /// Returns the fill of the buffers; `None` if it is not needed.
+    /// Returns the fill level of the receive buffers; `None` if the loop does not need it.
     ///
     /// # Errors
-    /// If the system does not report it.
+    /// If the system does not report the fill level.
     fn backlog(&self) -> Result<Option<Backlog>, Error>;
 
     /// Joins the groups that the endpoint requires, and leaves all others.
     fn follow(&mut self, endpoint: &mut dyn Endpoint, now: Time);
 
-    /// Sends the datagrams in `bytes`, or holds them and returns another buffer in `bytes`. Datagrams that cannot be sent are
-    /// lost, as on the path. Must not be called while [`Sockets::holds`].
+    /// Sends the datagrams in `bytes`, or holds these datagrams and returns another buffer in `bytes`. Datagrams that cannot be
+    /// sent count as lost on the path. Must not be called while [`Sockets::holds`] is true.
     ///
     /// # Errors
     /// Permanent errors, and errors that have lasted too long.
@@ -87,7 +87,7 @@ pub(crate) trait Sockets {
     /// Whether no datagrams may be sent now.
     fn holds(&self) -> bool;
 
-    /// Returns the time of the next attempt, if it is before `moment`, and `moment` otherwise.
+    /// Returns the time of the next attempt to send, or `moment` if that is earlier.
     fn until(&self, moment: Instant) -> Instant;
 
     /// Registers the descriptors that end the wait early.
@@ -205,7 +205,7 @@ impl<'a> Attached<'a> {
         }
         let now = clock.now();
         if received == 0 {
-            // The buffers are not drained if the endpoint leaves datagrams in its sockets.
+            // If the endpoint accepts no datagrams, its sockets were not read, so the receive buffers may contain datagrams.
             if accepts {
                 endpoint.handle_host_event(HostEvent::Drained, now);
             }
@@ -254,7 +254,7 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Whether an owned endpoint has ended without an error, so that another may take its place.
+    /// Whether an owned endpoint has ended without an error, so that another endpoint may take its position.
     pub(crate) fn is_closed(&self) -> bool {
         matches!(self.state, State::Ended(Ok(()))) && matches!(self.endpoint, MaybeOwned::Owned(_))
     }
@@ -404,7 +404,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Runs one round and the wait after it; returns whether an endpoint is still running.
+/// Runs one round and then waits; returns whether an endpoint is still running.
 fn step(
     attached: &mut [Attached<'_>],
     clock: &Clock,
@@ -422,8 +422,8 @@ fn step(
     Ok(true)
 }
 
-/// Same as `run`, with endpoints that are added meanwhile. `grow` is called before each round, and adds endpoints at the end or
-/// in place of closed ones.
+/// Same as `run`, but endpoints can be added meanwhile. `grow` is called before each round; it appends endpoints or replaces
+/// closed ones.
 ///
 /// # Errors
 /// Same as [`run`].
@@ -489,12 +489,12 @@ fn no_network(group: SocketAddr) -> Event {
             };
             let name = &interface.name;
             let message = format!(
-                "{name} has no {family} address, which {group} needs: {alone}; a group that {name} carries is {other}"
+                "{name} has no {family} address, which {group} needs, so {alone}; use a group that {name} carries, such as {other}"
             );
             Event::warning_of(Setting::Group, message)
         }
         None => {
-            let message = format!("no interface of this host leads to a network: {alone}");
+            let message = format!("no interface of this host leads to a network, so {alone}");
             Event::warning_of(Setting::Interface, message)
         }
     }

@@ -5,8 +5,7 @@
 //!                                                                                 \--> host
 //! ```
 //!
-//! Each host is thus a branch with its own rate. Losses of a host are repaired to that host only, and the source needs no
-//! multicast on any network.
+//! Each host is thus a branch with its own rate. Repairs for a host are sent to this host only, and no network needs multicast.
 
 use crate::relay::relay;
 use crate::run::random;
@@ -28,23 +27,23 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Multicast group of sessions that stay within this host. The port is drawn for each session.
+/// Multicast group of sessions that stay within this host. Each session uses a random port.
 const WITHIN: [u8; 4] = [239, 255, 70, 3];
 const FIRST_PORT: u16 = 49_152;
 
-/// Size of the receive buffer between source and relay, bytes. Waiting datagrams delay repairs.
+/// Size of the receive buffer between source and relay, bytes. With a larger buffer, repairs would arrive later.
 const BUFFER: usize = 4 << 20;
 
 /// Interval of checks whether all hosts have been notified of the end.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Maximum number of checks: hosts are notified within 10 s, or not at all.
+/// Maximum number of these checks. If a host was not notified within 10 s, the program does not wait any longer.
 const LOOKS: u32 = 1000;
 
 /// Minimum MTU assumed for the networks of hosts, bytes.
 const MIN_MTU: u32 = 576;
 
-/// Name of the relay in the source's messages.
+/// Name by which the source reports its own relay.
 const NAME: &str = "(by unicast)";
 
 /// The relay of a source that serves hosts.
@@ -74,7 +73,7 @@ pub(crate) fn prepare(config: &mut SendConfig) {
     }
 }
 
-/// Returns the smallest MTU of the interfaces towards served hosts, at most that of Ethernet.
+/// Returns the smallest MTU of the interfaces towards served hosts, but at most the MTU of Ethernet.
 fn smallest_mtu(unicast: &Unicast) -> Option<u32> {
     const ETHERNET: u32 = 1500;
     let ways = unicast.invite.iter().filter_map(|host| choose_towards(host.address.ip(), None).ok());
@@ -97,7 +96,7 @@ impl Serving {
     /// Starts the relay of this session; returns when the relay can receive.
     ///
     /// # Errors
-    /// If a port is taken, or the system refuses.
+    /// If a port is in use, or the system cannot open a socket.
     pub(crate) fn start(
         unicast: Unicast,
         session: SessionId,
@@ -127,7 +126,7 @@ impl Serving {
             .name("faircast unicast".to_owned())
             .spawn(move || {
                 let mut emit = |event| {
-                    // Sending fails after the source has ended; then no program needs the event.
+                    // Sending fails only after the source has ended; then no program needs the event.
                     let _ = say.send(event);
                 };
                 relay(&config, &ours, &mut emit, &their_stop)
@@ -162,7 +161,8 @@ impl Serving {
         events.try_iter().filter_map(concerns_hosts).collect()
     }
 
-    /// Ends the relay after the source, once the hosts have been notified. Returns the source's report with the hosts added.
+    /// Ends the relay after the source has ended and the hosts have been notified. Returns the source's report with the hosts
+    /// added.
     ///
     /// # Errors
     /// Errors of the report.
@@ -191,7 +191,7 @@ impl Serving {
         report.incomplete.extend(named);
         report.each.retain(|one| one.host != NAME || self.invited == 0);
         report.each.extend(report.hosts.iter().map(of_invited));
-        // The result of the relay does not affect the result of the session.
+        // The result of the relay does not affect the result of the source's session.
         let _ = self.join();
         Ok(report)
     }
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn relay_in_the_source_process_is_not_listed() {
+    fn own_relay_of_a_source_is_removed_from_its_list_of_relays() {
         let relay = |depth, host: &str| RelayBelow {
             depth,
             host: host.to_owned(),

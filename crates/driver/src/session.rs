@@ -76,7 +76,7 @@ fn finish(report: Result<SendReport, Error>, serving: Option<Serving>) -> Result
 /// Returns the report of the source.
 fn sent(session: Source, mut uplink: Uplink) -> Result<SendReport, Error> {
     let report = session.report();
-    // If the network is gone, the outage is the error, not the missing receivers.
+    // If the network is down, the error is the outage, not the missing receivers.
     match (uplink.take_error(), &report) {
         (Some(gone), Ok(report)) if !report.ok && !report.stopped => Err(gone),
         (Some(gone), Err(error)) if error.may_be_the_network() => Err(gone),
@@ -105,7 +105,7 @@ pub async fn send_async(
         crate::run::tokio::run_one(session.endpoint(), &mut uplink, &clock, &mut events, stop).await?;
     }
     let report = sent(session, uplink);
-    // Notifying the hosts of the end blocks for a while.
+    // Waiting until the hosts are notified of the end blocks the thread.
     let finished = ::tokio::task::spawn_blocking(move || finish(report, serving)).await;
     finished.unwrap_or(Err(faircast_transport::error::SystemError::Panicked.into()))
 }
@@ -120,7 +120,7 @@ pub(crate) fn open_source(
     events: &mut dyn FnMut(Event),
 ) -> Result<(Source, Uplink), Error> {
     check(&mut config)?;
-    // With the group's port as local port, one rule of a packet filter serves sources and receivers.
+    // The local port is the group's port, so that one rule of a packet filter is enough for sources and receivers.
     let port = config.port.map_or(Port::Preferred(config.group.port()), Port::Fixed);
     let options = SourceOptions { ttl: config.ttl, port, ..SourceOptions::default() };
     let uplink =
@@ -142,7 +142,7 @@ pub(crate) fn open_source(
     Ok((session, uplink))
 }
 
-/// Receives one session from the group. Returns when everything is verified and in its final place.
+/// Receives one session from the group. Returns when all content is verified and at its final location.
 ///
 /// # Errors
 /// If no session was announced, the source became silent or ended early, or the content cannot be written; see [`Error::class`].

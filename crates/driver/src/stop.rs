@@ -1,4 +1,4 @@
-//! The request to end sessions early, which wakes the threads that wait for their sockets.
+//! The request to end sessions early. It wakes the threads that wait for their sockets.
 
 use faircast_net::{NetError, Waiter, Want, Watch};
 use faircast_transport::error::Error;
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone)]
 pub struct Stop {
     own: Arc<Request>,
-    /// The parent request, which also ends these sessions.
+    /// The parent request: when the parent is set, the sessions of this request end too.
     above: Option<Arc<Request>>,
 }
 
 #[derive(Debug)]
 struct Request {
     is_set: Arc<AtomicBool>,
-    /// Pipe that becomes readable with the request; it is never read.
+    /// Pipe that becomes readable when the request is set. It is never read.
     wakes: PipeReader,
     waker: PipeWriter,
 }
@@ -35,7 +35,7 @@ impl Stop {
         Ok(Stop { own: Arc::new(Request { is_set: Arc::default(), wakes, waker }), above: None })
     }
 
-    /// Creates a request for some of the sessions of this request. It is set together with this request.
+    /// Creates a request for some of the sessions. It is also set whenever this request is set.
     pub(crate) fn part(&self) -> Result<Stop, Error> {
         debug_assert!(self.above.is_none(), "there are two levels");
         Ok(Stop { above: Some(Arc::clone(&self.own)), ..Stop::new()? })
@@ -44,7 +44,7 @@ impl Stop {
     /// Ends the sessions early.
     pub fn stop(&self) {
         if !self.own.is_set.swap(true, Ordering::Relaxed) {
-            // Writing cannot fail: the pipe is empty, and its other end is open.
+            // Writing cannot fail: the pipe is empty, and its reading end is open.
             let _ = (&self.own.waker).write(&[0]);
         }
     }
@@ -70,12 +70,12 @@ impl Stop {
         self.own.waker.try_clone()
     }
 
-    /// Returns the descriptors that become readable with the request.
+    /// Returns the descriptors that become readable when the request is set.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.requests().map(|request| request.wakes.as_fd())
     }
 
-    /// Waits for the request, at most for `most`. The wait may end early, for example after a signal.
+    /// Waits until the request is set, at most for `most`. The wait may end early, for example after a signal.
     pub(crate) fn wait(&self, most: Duration) {
         let descriptors: Vec<_> = self.descriptors().collect();
         let watches: Vec<_> = descriptors.iter().map(|one| Watch::new(one, Want::Readable)).collect();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn stopping_a_group_stops_its_parts_but_not_vice_versa() {
+    fn stop_request_sets_its_parts_but_no_part_sets_its_parent() {
         let stop = Stop::new().expect("descriptors are left");
         let (part, other) = (stop.part().expect("a pipe"), stop.part().expect("a pipe"));
         part.stop();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn flag_and_byte_of_a_signal_handler_end_a_wait() {
+    fn flag_and_byte_from_a_signal_handler_end_a_wait() {
         let stop = Stop::new().expect("descriptors are left");
         stop.flag().store(true, Ordering::Relaxed);
         stop.waker().and_then(|mut waker| waker.write(&[0])).expect("there is room");

@@ -11,9 +11,9 @@ use std::time::Duration;
 /// Duration for which an ending session waits for its jobs, so that the next session finds no file in use.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Returns a worker with two threads: one for jobs on files of this directory, and one for decoding, which thus does not wait for
-/// the disk. A thread starts with its first job. In a directory in memory no disk can stall, so blocks are written at once from
-/// the processor's cache.
+/// Returns a worker with two threads: one for jobs on files of this directory, and one for decoding. Decoding thus does not wait
+/// for the disk. A thread starts with its first job. If the directory is in memory, no disk can stall, so the session's thread
+/// writes blocks at once from the processor's cache.
 pub(crate) fn own_threads(directory: Option<PathBuf>) -> Worker {
     let (files, decoding) = (Thread::default(), Thread::default());
     let in_memory = Arc::new(AtomicBool::new(false));
@@ -25,7 +25,7 @@ pub(crate) fn own_threads(directory: Option<PathBuf>) -> Worker {
             let (directory, in_memory) = (directory.clone(), Arc::clone(&in_memory));
             files.run(Box::new(move || {
                 job();
-                // The directory may not exist before it is opened.
+                // This check follows the job, because the directory may be missing before the job opens it.
                 in_memory.store(directory.is_some_and(|path| is_in_memory(&path)), Ordering::Relaxed);
             }));
         }
@@ -80,7 +80,7 @@ mod tests {
     use std::path::Path;
     use std::thread;
 
-    /// Whether blocks are written in the session's thread once this directory is open.
+    /// Whether the session's thread itself writes blocks once this directory is open.
     fn writes_at_once(directory: &Path) -> bool {
         let worker = own_threads(Some(directory.to_owned()));
         let session = thread::current().id();

@@ -1,4 +1,4 @@
-//! The declaration of a foreign wire format, and the requests that a program sends to a format without knowing its name.
+//! The declaration of a foreign wire format, and the requests with which a program creates endpoints of any format.
 //!
 //! A program parses its own options and compares the required [`Feature`]s with [`Declaration::refuses`]. It then passes the
 //! request to [`Format::source`] or [`Format::receiver`], with the format's own options as text.
@@ -13,7 +13,7 @@ use faircast_wire::Spacing;
 use serde::Serialize;
 use std::time::Duration;
 
-/// A foreign wire format, implemented by its crate for a type without values.
+/// A foreign wire format. The crate of the format implements it for an empty type.
 pub trait Format {
     /// The declaration of the format.
     const DECLARATION: Declaration;
@@ -69,7 +69,7 @@ pub struct FormatOption {
     pub meaning: &'static str,
     /// Possible values of the option.
     pub values: Values,
-    /// Ends of a session that accept the option.
+    /// The endpoints that accept the option.
     pub ends: Ends,
 }
 
@@ -82,7 +82,7 @@ pub enum Values {
     Checked(fn(&str) -> Result<(), String>),
 }
 
-/// The ends of a session.
+/// The endpoints of a session that accept an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {
     /// The source alone.
@@ -94,9 +94,9 @@ pub enum Ends {
 /// A feature of sessions in faircast's own format that other formats may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
-    /// A name for content without a name.
+    /// A name given to content that has none.
     Name,
-    /// Content of unknown length that is read to its end, as one file.
+    /// Sending standard input to its end as one file.
     Pipe,
     /// A live stream.
     Stream,
@@ -104,7 +104,7 @@ pub enum Feature {
     Layers,
     /// Owners, attributes and special bits of files.
     Metadata,
-    /// Files in place of symbolic links to them.
+    /// Sending the targets of symbolic links instead of the links.
     Links,
     /// Encryption.
     Encryption,
@@ -114,11 +114,11 @@ pub enum Feature {
     Receipts,
     /// A policy for slow receivers.
     SlowPolicy,
-    /// A number or a list of receivers to wait for.
+    /// Waiting for a number or a list of receivers.
     Expected,
     /// A report on every receiver.
     ReceiverReport,
-    /// A port for the receivers' answers.
+    /// A port to which receivers send their feedback.
     Port,
     /// Hosts served by unicast.
     Unicast,
@@ -134,15 +134,15 @@ pub enum Feature {
     LeastRate,
     /// A maximum rate.
     HighestRate,
-    /// Selection of sources by the names that they state.
+    /// Selecting sources by the names that the sources state.
     SourceNames,
     /// Incomplete content that is stored for later sessions.
     KeepPartial,
-    /// Files flushed to the disk.
+    /// Flushing files to the disk.
     Sync,
-    /// Files that replace files of other sources.
+    /// Replacing files that came from other sources.
     Replacement,
-    /// Content written to one stream.
+    /// Writing the content to one stream.
     OneStream,
 }
 
@@ -210,7 +210,7 @@ pub struct SourceRequest {
     pub rate: Option<Rate>,
     /// Number of repetitions, or their total duration.
     pub repeat: Option<Repeat>,
-    /// Duration of silence of all receivers after which the session ends.
+    /// Duration for which all receivers must be silent before the session ends.
     pub linger: Duration,
     /// Values of the format's own options.
     pub options: Given,
@@ -239,15 +239,15 @@ impl SourceRequest {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ReceiverRequest {
-    /// Group and interface, and timeouts.
+    /// Group, interface and timeouts.
     pub place: ReceiverPlace,
     /// Destination of the content.
     pub destination: Destination,
-    /// Treatment of file names with control characters of terminals.
+    /// Treatment of control characters of terminals in file names.
     pub names: Names,
-    /// Amount of incomplete content of earlier sessions that is not removed.
+    /// Limits for incomplete content; content beyond them is removed.
     pub keep_partial: KeepPartial,
-    /// Maximum number of bytes of a session.
+    /// Maximum size of a session's content, bytes.
     pub most: Option<u64>,
     /// Values of the format's own options.
     pub options: Given,

@@ -1,7 +1,7 @@
 //! The sockets of a receiver's groups: the base group, and one for each joined layer.
 //!
 //! All sockets are read together, and their datagrams are delivered in the order of arrival. After a pause of the host, old
-//! datagrams of one layer thus never follow newer ones of another layer.
+//! datagrams of one layer thus never follow newer datagrams of another layer.
 
 use super::outage::{InterfaceCheck, Outage, received};
 use super::{Events, Sockets, Watcher};
@@ -17,10 +17,11 @@ use std::time::{Duration, Instant};
 /// Maximum number of datagrams (or coalesced runs) per receive call.
 const SLOTS: usize = 8;
 
-/// Duration of silence at a change of the network which suggests that memberships were lost.
+/// Minimum duration of silence after which a change of the network causes a rejoin, because memberships may have been lost.
 const SOON_SILENT: Span = Span::from_millis(500);
 
-/// Time after a rejoin within which a resumed session is attributed to the rejoin.
+/// Maximum time from a rejoin to the next packet. If the packet arrives within this time, the session has resumed because of the
+/// rejoin.
 const BACK_WITHIN: Duration = Duration::from_millis(500);
 
 /// Interval of rejoins in a silent session.
@@ -37,7 +38,7 @@ pub(crate) struct Groups {
     rejoined_at: Instant,
     /// Time of the latest rejoin because of silence, and the duration of the silence.
     after_silence: Option<(Instant, Span)>,
-    /// Whether a warning about IGMP snooping without a querier was sent.
+    /// Whether the warning about IGMP snooping without a querier was reported.
     snooping_reported: bool,
 }
 
@@ -48,7 +49,7 @@ struct JoinedGroup {
 }
 
 impl Groups {
-    /// Creates the sockets from that of the base group, which has joined.
+    /// Creates the state from the socket of the base group, which is already joined.
     pub(crate) fn new(base: GroupSocket, outage: Outage) -> Groups {
         let base = JoinedGroup::new(base.group(), base);
         let (layers, left, rejoined_at) = (Vec::new(), Vec::new(), Instant::now());
@@ -56,7 +57,7 @@ impl Groups {
         Groups { outage, base, layers, left, dropped: 0, rejoined_at, after_silence, snooping_reported }
     }
 
-    /// Returns the result of a session. If an outage of the network prevented reception, the outage is the error.
+    /// Returns the result of a session. If an outage of the network prevented reception, returns the outage as the error.
     ///
     /// # Errors
     /// Errors of the report, or the outage of the network.
@@ -110,14 +111,14 @@ impl Groups {
         let group = self.base.group.ip();
         let protocol = if group.is_ipv4() { "IGMP" } else { "MLD" };
         events(Event::warning(format!(
-            "{group} stopped for {lasted} and came back when this host joined it again: a switch on the path snoops {protocol} without a querier, or its queries do not reach this host; enable the querier on the switch or router, or switch snooping off"
+            "no packets of {group} arrived for {lasted}, until this host joined the group again: a switch on the path snoops {protocol} without a querier, or the querier's queries do not reach this host; enable the querier on the switch or router, or switch snooping off"
         )));
     }
 
-    /// Joins and leaves layers until exactly the groups in `wanted` are joined, from the bottom up.
+    /// Joins the groups in `wanted` in this order, and leaves all other layers, the highest first.
     ///
     /// # Errors
-    /// The index of the group that could not be joined, and the reason; earlier groups are joined.
+    /// The index of the group that could not be joined, and the reason. The groups before it are joined.
     fn join(&mut self, wanted: &[SocketAddr]) -> Result<(), (usize, NetError)> {
         let same =
             self.layers.iter().zip(wanted).take_while(|(joined, group)| joined.group == **group).count();
@@ -143,7 +144,8 @@ impl Groups {
             || self.layers.iter().zip(wanted).any(|(joined, group)| joined.group != *group)
     }
 
-    /// Reads the sockets whose datagrams have all been delivered. Closes the sockets of left layers that have no more datagrams.
+    /// Reads the sockets whose earlier datagrams were all delivered. Closes the sockets of left layers that have no further
+    /// datagrams.
     fn fill(&mut self) -> Result<(), Error> {
         for member in self.members() {
             if member.batch.next_at().is_none() {
@@ -159,8 +161,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Passes the datagrams read to `each`, in the order of arrival; returns their number. Stops when the next datagram may still
-    /// be unread in a socket.
+    /// Passes received datagrams to `each` in the order of arrival; returns the number of these datagrams. Stops where a socket
+    /// may hold an unread datagram that arrived before the next one.
     fn deliver(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> usize {
         let alone = self.layers.is_empty() && self.left.is_empty();
         let mut delivered = 0;
@@ -189,8 +191,8 @@ impl Groups {
 }
 
 impl Sockets for Groups {
-    /// Rejoins the groups when this may help: on another interface, after a change of the network during silence, and at
-    /// intervals during long silence. Switches and routers may have forgotten the memberships.
+    /// Rejoins the groups after a change of the interface, after a change of the network during silence, and at intervals during
+    /// long silence. In these cases, switches and routers may have lost the memberships.
     fn look(&mut self, endpoint: &mut dyn Endpoint, now: Time, events: Events<'_>) -> Result<(), Error> {
         let silent = endpoint.silence(now);
         self.outage.ends_by_timeout(silent.is_some());
@@ -262,7 +264,7 @@ impl Sockets for Groups {
         Ok(())
     }
 
-    /// Returns `false`: feedback is small and soon outdated, so sending is tried at once.
+    /// Returns `false`: feedback is not held, because it is small and soon outdated.
     fn holds(&self) -> bool {
         false
     }
@@ -315,8 +317,8 @@ mod tests {
         (groups, joined, source)
     }
 
-    /// Waits until the kernel records arrival times, which it does some time after the first socket has requested them. Until
-    /// then, a datagram has the time of reading.
+    /// Waits until the kernel records arrival times, which begins some time after the first socket has requested them. Before
+    /// that, the arrival time of a datagram is the time of reading.
     fn await_stamps(source: &SourceSocket, to: SocketAddr, joined: &mut Groups) {
         let pause = Duration::from_millis(10);
         for _ in 0..500 {
@@ -383,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn layer_that_fails_to_join_is_named_and_lower_ones_are_joined() {
+    fn failed_join_returns_the_layer_and_keeps_lower_layers_joined() {
         let (groups, mut joined, source) = three(47_283);
         joined.join(&[]).expect("leaving works");
         let _taken = std::net::UdpSocket::bind((groups[2].ip(), 47_284)).expect("the port is free");

@@ -1,8 +1,8 @@
 //! Temporary outages of the network: interfaces that go down, lose their address or are created again, vanished routes, packet
 //! filters.
 //!
-//! No such fault ends a session before its idle timeout. Datagrams that cannot be sent are lost, as on the path. Sending is tried
-//! again after a pause. Sockets and memberships are created again if the interface has another number or address
+//! None of these faults ends a session before its idle timeout. Datagrams that cannot be sent count as lost on the path. Sending
+//! is tried again after a pause. Sockets and memberships are created again if the interface has another index or address
 //! (`docs/design/sessions.md`).
 
 use faircast_net::{Changes, Choice, InterfaceChange, NetError, choose_again};
@@ -32,9 +32,9 @@ pub(crate) struct Outage {
     changes: Changes,
     look_at: Instant,
     looked_anyway: Instant,
-    /// Whether a datagram was sent before, so that a failure now is not a failure from the start.
+    /// Whether a datagram was ever sent. Before the first datagram, a failure to send is permanent.
     worked: bool,
-    /// Whether the session waits indefinitely.
+    /// Whether the session continues after an outage of any duration.
     endless: bool,
     broken: Option<Broken>,
 }
@@ -44,14 +44,14 @@ pub(crate) struct Outage {
 pub(crate) enum Moves {
     /// The session can continue from any address.
     Anywhere,
-    /// The address is part of the session's identity: the session waits until the host has the address again.
+    /// The session is bound to its address, and waits until the host has this address again.
     Nowhere,
 }
 
 struct Broken {
     since: Instant,
     why: NetError,
-    /// Whether the interface is the cause, and not only a failed send.
+    /// Whether the interface has a fault; `false` if only sending, or opening a socket, failed.
     interface: bool,
     try_at: Instant,
     reported: bool,
@@ -86,13 +86,13 @@ impl Outage {
         }
     }
 
-    /// Creates the state of a listener, which may wait for days before it sends a datagram. An outage does not end it, unless
-    /// [`Outage::ends_by_timeout`] is set.
+    /// Creates the state of a listener, which may wait for days before it sends a datagram. An outage does not end the session,
+    /// unless [`Outage::ends_by_timeout`] is set.
     pub(crate) fn of_listener(group: IpAddr, wanted: Option<String>, idle_timeout: Duration) -> Outage {
         Outage { worked: true, endless: true, ..Outage::new(group, wanted, idle_timeout, Moves::Anywhere) }
     }
 
-    /// Sets whether a lasting outage ends the session.
+    /// Sets whether an outage as long as the idle timeout ends the session.
     pub(crate) fn ends_by_timeout(&mut self, ends: bool) {
         self.endless = !ends;
     }
@@ -100,7 +100,7 @@ impl Outage {
     /// Records a failure of sending or opening.
     ///
     /// # Errors
-    /// If the failure is permanent, occurred from the start, or has lasted too long.
+    /// If the failure is permanent, occurred before the first datagram was sent, or has lasted too long.
     pub(crate) fn failed(&mut self, why: NetError, events: &mut dyn FnMut(Event)) -> Result<(), Error> {
         if !why.may_pass() || !self.worked {
             return Err(why.into());
@@ -133,7 +133,7 @@ impl Outage {
         self.broken.as_ref().is_some_and(|broken| Instant::now() < broken.try_at)
     }
 
-    /// Returns the time of the next attempt, if it is before `moment`, and `moment` otherwise.
+    /// Returns the time of the next attempt to send, or `moment` if that is earlier.
     pub(crate) fn until(&self, moment: Instant) -> Instant {
         match &self.broken {
             Some(broken) if broken.try_at > Instant::now() => moment.min(broken.try_at),
@@ -141,11 +141,11 @@ impl Outage {
         }
     }
 
-    /// Checks the interfaces at intervals, and after a change. `before` is the interface of the sockets, which are open if
-    /// `is_open`.
+    /// Checks the interfaces at intervals, and after a change. `before` is the interface of the sockets; `is_open` states whether
+    /// they are open.
     ///
     /// # Errors
-    /// If the network has been gone for too long.
+    /// If the network has been down for too long.
     pub(crate) fn look(
         &mut self,
         before: &Choice,
@@ -168,7 +168,7 @@ impl Outage {
             Err(why) => {
                 let broken = Broken { since: now, why, interface: true, try_at: now, reported: false };
                 let stored = self.broken.take();
-                // A fault of the interface explains more than a failed send.
+                // The fault of the interface replaces a failed send as the reason of the outage.
                 let (since, reported) = stored.map_or((now, false), |stored| (stored.since, stored.reported));
                 self.broken = Some(Broken { since, reported, try_at: now + TRY_EVERY, ..broken });
                 self.wait(now, events)?;
@@ -200,11 +200,14 @@ impl Outage {
         let lasted = self.broken.take().map_or(0.0, |broken| broken.since.elapsed().as_secs_f64());
         events(Event::warning(match from.local == to.local {
             true => format!("{name} exists again after {lasted:.1} s; the session continues"),
-            false => format!("continuing with {} of {name} (before: {})", to.local, from.local),
+            false => format!(
+                "the session continues with the address {} of {name} (before: {})",
+                to.local, from.local
+            ),
         }));
     }
 
-    /// Returns the reported outage of the network, if there is one now.
+    /// Returns the outage of the network as an error, if the outage was reported and has not ended.
     pub(crate) fn take_error(&mut self) -> Option<Error> {
         self.broken.take().filter(|broken| broken.reported).map(|broken| {
             Error::System(SystemError::Outage { lasted: broken.since.elapsed(), why: broken.why })
@@ -230,9 +233,10 @@ impl Outage {
             broken.reported = true;
             let rest = self.idle_timeout.saturating_sub(lasted).as_secs_f64();
             events(match self.endless {
-                true => Event::warning(format!("{}; waiting for it", broken.why)),
+                true => Event::warning(format!("{}; waiting for the network", broken.why)),
                 false => {
-                    let message = format!("{}; the session waits up to {rest:.0} s for it", broken.why);
+                    let message =
+                        format!("{}; the session waits up to {rest:.0} s for the network", broken.why);
                     Event::warning_of(Setting::Timeout, message)
                 }
             });
@@ -282,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn early_and_permanent_errors_are_not_outages() {
+    fn errors_before_the_first_datagram_and_permanent_errors_fail() {
         let mut outage = outage(Duration::from_secs(60));
         assert!(outage.failed(denied(), &mut |_| ()).is_err(), "nothing has left yet");
         outage.works(&mut |_| ());

@@ -48,7 +48,7 @@ pub(crate) struct Listening<'a> {
     pub(crate) buffer: usize,
     /// Possible parents; if any are given, they replace the group.
     pub(crate) parents: &'a [SocketAddr],
-    /// Local address at which the receiver waits for an invitation by a source, instead of joining the group.
+    /// Local address at which the receiver waits for an invitation from a source. If it is set, the receiver joins no group.
     pub(crate) invited: Option<SocketAddr>,
 }
 
@@ -56,13 +56,13 @@ impl Listening<'_> {
     /// Joins the group, or opens a socket to the first parent.
     ///
     /// # Errors
-    /// If there is no such interface, or the system refuses.
+    /// If there is no such interface, or the system cannot open the socket.
     pub(crate) fn open(self, events: &mut dyn FnMut(Event)) -> Result<ReceiverSockets, Error> {
         let options = SourceOptions { receive_buffer: self.buffer, ..SourceOptions::default() };
         let uplink = match (self.invited, self.parents.first()) {
             (Some(at), _) => Some((at, Uplink::listen(at, options, self.idle_timeout)?)),
             (None, Some(&parent)) => {
-                // A relay found by a search may have any address that the query reaches.
+                // The parent may be a relay that is found by a search. So the local address may change.
                 let uplink = Uplink::open(
                     parent,
                     self.interface.clone(),
@@ -125,7 +125,7 @@ impl GroupBeside {
 }
 
 impl ReceiverSockets {
-    /// Returns the result of a session. If an outage of the network prevented reception, the outage is the error.
+    /// Returns the result of a session. If an outage of the network prevented reception, returns the outage as the error.
     ///
     /// # Errors
     /// Errors of the report, or the outage of the network.

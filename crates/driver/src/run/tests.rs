@@ -118,7 +118,7 @@ fn loop_ends_when_its_last_endpoint_ends() {
     };
     let mut both =
         [Attached::new(session.endpoint(), &mut groups), Attached::new(source.endpoint(), &mut uplink)];
-    // The receiver gives up at once. The source sends an announcement and then waits for receivers.
+    // The receiver gives up at once. The source sends an announcement and then waits for receivers to join.
     while matches!(both[0].state, State::Runs) {
         go(&mut both, false);
     }
@@ -147,7 +147,7 @@ impl Watcher for Watched {
 }
 
 #[test]
-fn stop_request_is_watched_until_it_arrives() {
+fn loop_watches_a_stop_request_only_until_it_is_set() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (_, mut config) = native(Content::Paths(Vec::new()), dir.path());
     config.group = group(6);

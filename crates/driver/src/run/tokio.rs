@@ -1,8 +1,8 @@
-//! The driver's loop as a future: turns are those of the driver, and tokio performs the waits.
+//! The driver's loop as a future: an endpoint's turn is the same as in the driver, and tokio performs the waits.
 //!
-//! Tokio's reactor watches sockets edge-triggered. Their readiness is therefore cleared before a turn, and a turn reads until a
-//! socket is empty. Deadlines use a timer descriptor, because tokio's own timers have a resolution of milliseconds, and a source
-//! sends many packets per millisecond.
+//! Tokio's reactor watches sockets edge-triggered. The readiness of the sockets is therefore cleared before a turn, and a turn
+//! reads until a socket is empty. Deadlines use a timer descriptor: tokio's own timers have a resolution of milliseconds, and a
+//! source sends many packets per millisecond.
 
 use super::{Attached, Clock, Round, Sockets, Watcher, round};
 use crate::stop::Stop;
@@ -107,7 +107,7 @@ impl Reactor {
         if ready { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
-    /// Sets the timer, which also clears its expiration.
+    /// Sets the timer. This also clears an earlier expiration.
     fn set_timer(&self, until: Instant) -> io::Result<()> {
         // A value of zero would disarm the timer.
         let left = until.saturating_duration_since(Instant::now()).max(std::time::Duration::from_nanos(1));
@@ -167,7 +167,7 @@ mod tests {
         (one, other)
     }
 
-    /// Returns the duration of a wait for this socket, `most` at most.
+    /// Waits for this socket, at most for `most`; returns the duration of the wait.
     async fn waited(reactor: &mut Reactor, socket: &impl AsFd, want: Want, most: Duration) -> Duration {
         let began = Instant::now();
         reactor.clear();

@@ -14,19 +14,22 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Duration after which an interface that accepts no packets is stuck instead of busy: at 12 kbit/s a packet takes as long.
+/// Duration without an accepted packet after which an interface counts as stuck instead of busy. At 12 kbit/s, an interface takes
+/// this long for one packet.
 const STUCK_AFTER: Duration = Duration::from_secs(1);
 
-/// The same duration while the interface is known to be stuck.
+/// As `STUCK_AFTER`, for an interface that is already known to be stuck.
 const STUCK_STILL: Duration = Duration::from_millis(20);
 
-/// Interval of attempts to open the preferred port while another socket has it, until the first answer.
+/// Interval of attempts to open the preferred port while another socket uses that port. The attempts end with the first answer of
+/// a receiver.
 const PORT_CHECK: Duration = Duration::from_millis(100);
 
-/// Time from the first packet until the preferred port is reported as taken. An earlier session releases the port sooner.
+/// Time from the first packet until a preferred port is reported as in use. An earlier session releases the port sooner.
 const PORT_TAKEN: Duration = Duration::from_secs(2);
 
-/// Interval of attempts to send to a full queue of an interface, which does not notify the sender when it has room.
+/// Interval of attempts to send while the queue of the interface is full, because the system does not report free space in the
+/// queue.
 const ROOM_CHECK: Duration = Duration::from_millis(1);
 
 /// Maximum number of datagrams (or coalesced runs) per receive call.
@@ -38,8 +41,8 @@ pub(crate) struct Uplink {
     choice: Choice,
     group: SocketAddr,
     options: SourceOptions,
-    /// Time of the next attempt to open the preferred port; `None` after the first answer, because all receivers answer to the
-    /// same port.
+    /// Time of the next attempt to open the preferred port; `None` after the first answer of a receiver, because all receivers
+    /// answer to the same port.
     port_at: Option<Instant>,
     /// Time of the first packet.
     sent_at: Option<Instant>,
@@ -76,7 +79,7 @@ impl Uplink {
     /// Chooses the interface and opens the socket.
     ///
     /// # Errors
-    /// If there is no interface, or the system refuses.
+    /// If there is no such interface, or the system cannot open the socket.
     pub(crate) fn open(
         group: SocketAddr,
         interface: Option<String>,
@@ -111,7 +114,7 @@ impl Uplink {
     /// Listens at an address and port until the address of a source is known.
     ///
     /// # Errors
-    /// If the port is taken, or the system refuses.
+    /// If the port is in use, or the system cannot open the socket.
     pub(crate) fn listen(
         at: SocketAddr,
         options: SourceOptions,
@@ -136,7 +139,7 @@ impl Uplink {
         })
     }
 
-    /// Marks the socket as a receiver's: arriving datagrams are data, and more frequent than feedback.
+    /// Marks the socket as a receiver's: arriving datagrams are data, which is more frequent than feedback.
     #[must_use]
     pub(crate) fn hearing_data(self) -> Uplink {
         Uplink { receives_data: true, ..self }
@@ -162,8 +165,8 @@ impl Uplink {
         self.outage.take_error()
     }
 
-    /// Sets a preferred port, which is used from the first packet on if it is free. Sessions without packets to send leave the
-    /// port to others.
+    /// Sets a preferred port. The socket uses this port from the first packet on, if the port is free. A session that sends no
+    /// packets leaves the port to other sessions.
     #[must_use]
     pub(crate) fn preferring(mut self, port: u16) -> Uplink {
         self.options.port = Port::Preferred(port);
@@ -179,7 +182,7 @@ impl Uplink {
         }
     }
 
-    /// Opens the socket at the preferred port if the port has become free; returns whether it did.
+    /// Opens the socket at the preferred port if the port has become free; returns whether the socket was opened.
     fn claim_port(&mut self) -> bool {
         let now = Instant::now();
         let is_due = self.sent_at.is_some() && self.port_at.is_some_and(|at| now >= at);
@@ -193,8 +196,8 @@ impl Uplink {
         true
     }
 
-    /// Fixes the port after the first answer, also for sockets that are opened again. Reports a port other than the preferred one
-    /// at that time, or when the preferred port stays taken.
+    /// After the first answer of a receiver, fixes the port; sockets that are opened later use the same port. Reports that the
+    /// local port is not the preferred one after the first answer, or after `PORT_TAKEN`.
     fn settle_port(&mut self, events: Events<'_>) {
         let (Some(_), Some(local)) = (self.port_at, self.local()) else { return };
         let is_taken = self.has_answers || self.sent_at.is_some_and(|at| at.elapsed() >= PORT_TAKEN);
@@ -216,7 +219,7 @@ impl Uplink {
         SourceSocket::open(self.group, choice, &self.options)
     }
 
-    /// Passes as many of these datagrams to the socket as it accepts.
+    /// Passes datagrams to the socket until the socket accepts no more of them.
     fn hand_over(&self, bytes: &[u8], pending: &mut Pending) -> Result<Rest, NetError> {
         let Some(socket) = &self.socket else { return Ok(Rest::Nothing) };
         let Transmit { segment, to, hops } = pending.transmit;
@@ -256,10 +259,10 @@ impl Uplink {
     }
 }
 
-/// Returns a warning that receivers answer to another port than the one that firewalls admit.
+/// Returns a warning that receivers answer to `local` because `port` is in use, so that a firewall may drop their answers.
 fn port_taken(port: u16, local: SocketAddr) -> String {
     format!(
-        "port {port} of {} is in use by another program on this host, so receivers answer to port {}: this host must accept UDP to it",
+        "port {port} of {} is in use by another program on this host, so receivers send their feedback to port {}: allow UDP to that port on this host",
         local.ip(),
         local.port()
     )
@@ -304,7 +307,7 @@ impl Sockets for Uplink {
         Ok(count)
     }
 
-    /// Feedback datagrams arrive one at a time, so further ones are unlikely.
+    /// Feedback datagrams arrive one at a time, so further datagrams are unlikely.
     fn reads_on(&self) -> bool {
         self.receives_data || self.batch.is_full()
     }
