@@ -1,4 +1,4 @@
-//! Measures the speed of the sockets, on this host or between two.
+//! Measures the throughput of the sockets, on one host or between two hosts.
 //!
 //! ```text
 //! throughput both IFACE [SECONDS [SEGMENT [COUNT]]]   send and receive in one process, two threads
@@ -6,8 +6,8 @@
 //! throughput recv IFACE ...                           only receive
 //! throughput wake                                     how late a wait ends
 //! ```
-//! `COUNT` datagrams of `SEGMENT` bytes are sent per call. A negative `COUNT` segments them in user space instead of in the
-//! kernel.
+//! Each call sends `COUNT` datagrams of `SEGMENT` bytes. If `COUNT` is negative, the datagrams are segmented in user space
+//! instead of in the kernel.
 
 use faircast_net::*;
 use std::net::SocketAddr;
@@ -120,7 +120,7 @@ fn receive(plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Measures the lateness of waits of 100 microseconds and of a millisecond.
+/// Measures the difference between actual and requested duration, for waits of 100 microseconds and of 1 millisecond.
 fn wake() -> Result<(), Failure> {
     let mut waiter = Waiter::new();
     for span in [20, 100, 1000].map(Duration::from_micros) {
@@ -147,7 +147,7 @@ fn speed(bytes: u64, time: f64, cpu: f64) -> String {
     format!("{rate:.2} GB/s, {cost:.3} ns of processor a byte ({:.0} % of one)", 100.0 * cpu / time)
 }
 
-/// Returns the processor time of this thread so far, kernel included.
+/// Returns the processor time that this thread has used, in seconds, including time in the kernel.
 fn cpu_seconds() -> Result<f64, Failure> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanos: f64 = text.split_whitespace().next().ok_or("no processor time is told")?.parse()?;

@@ -7,18 +7,18 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Length of a slot in bytes: the largest datagram, or as many coalesced ones.
+/// Length of a slot, bytes. A slot holds the largest datagram, or coalesced datagrams of this total length.
 pub const SLOT: usize = 64 * 1024;
 
 /// Received datagrams and their memory, which is reused for each receive call.
 ///
-/// The memory is `slots` times [`SLOT`], but the system provides only pages that are written.
+/// The memory has the size `slots` times [`SLOT`], but the system allocates only the pages that are written.
 #[derive(Debug)]
 pub struct Batch {
     bytes: Box<[u8]>,
     heads: Box<[Head]>,
     slots: Vec<Slot>,
-    /// The next slot, and the position in it.
+    /// The next slot to take from, and the position in this slot.
     taken: (usize, usize),
     cut: bool,
     truncated: u64,
@@ -27,17 +27,18 @@ pub struct Batch {
 /// Metadata of one datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meta {
-    /// Its sender.
+    /// Address and port of the sender.
     pub from: SocketAddr,
-    /// Its destination: the group, or an address of this host.
+    /// Destination address: the group, or an address of this host.
     pub to: IpAddr,
-    /// Its congestion mark.
+    /// ECN field of the IP header.
     pub ecn: Ecn,
-    /// Time at which the kernel received it, on the clock of [`Instant`]. Coalesced datagrams share the time of the first one.
+    /// Time at which the kernel received the datagram, on the clock of [`Instant`]. Datagrams that were coalesced share the time
+    /// of the first one.
     pub received_at: Instant,
-    /// This time in nanoseconds since 1970, as the kernel reported it.
+    /// The time of `received_at` in nanoseconds since 1970, as the kernel reported it.
     pub received_at_unix_ns: u64,
-    /// Index among the datagrams that were coalesced with it.
+    /// Index of the datagram among the datagrams that were coalesced with it.
     pub segment: u16,
 }
 
@@ -70,8 +71,8 @@ impl Batch {
         })
     }
 
-    /// Returns the time at which the next datagram of [`Batch::take`] was received; `None` if no datagram is left. It allows
-    /// taking the datagrams of several sockets in the order of arrival.
+    /// Returns the time at which the kernel received the next datagram of [`Batch::take`]; `None` if no datagram is left. With
+    /// these times, a caller can take the datagrams of several sockets in the order of arrival.
     pub fn next_at(&mut self) -> Option<Instant> {
         while self.slots.get(self.taken.0).is_some_and(|slot| self.taken.1 >= slot.len) {
             self.taken = (self.taken.0 + 1, 0);
@@ -90,7 +91,7 @@ impl Batch {
         Some((&mut self.bytes[at * SLOT..][from..to], meta))
     }
 
-    /// Whether the last receive call filled all slots, so that the socket may hold more.
+    /// Whether the last receive call filled all slots. If so, more datagrams may wait in the socket.
     pub fn is_full(&self) -> bool {
         self.slots.len() == self.heads.len()
     }
@@ -144,13 +145,13 @@ impl Slot {
             received_at_unix_ns,
             segment: 0,
         };
-        // A datagram without a sender, or a truncated one, becomes a slot without datagrams.
+        // A datagram that has no sender address or was truncated leaves its slot empty.
         let len = if head.truncated() || from.is_none() { 0 } else { head.len.min(SLOT) };
         Slot { len, segment: control.segment.unwrap_or(SLOT), meta }
     }
 }
 
-/// The time of a receive call, on both clocks.
+/// The time of a receive call, on the monotonic clock and on the wall clock.
 #[derive(Debug, Clone, Copy)]
 struct ReadAt {
     instant: Instant,
@@ -163,8 +164,8 @@ impl ReadAt {
         ReadAt { instant: Instant::now(), unix_ns: since_1970.as_nanos() as u64 }
     }
 
-    /// Converts a wall-clock time in the past to the clock of [`Instant`]. A time in the future or long ago means that the wall
-    /// clock was set meanwhile; it counts as now.
+    /// Converts a wall-clock time in the past to the clock of [`Instant`]. If the time is in the future or long ago, the wall
+    /// clock was set meanwhile, and the function returns the current time.
     fn instant_of(self, unix_ns: u64) -> Instant {
         const LONG_AGO: Duration = Duration::from_secs(10);
         let age = Duration::from_nanos(self.unix_ns.saturating_sub(unix_ns));
@@ -185,7 +186,8 @@ mod tests {
         assert_eq!(read_at.instant - received_at, age);
     }
 
-    /// Returns a batch in the state after a receive call: slots of these lengths, coalesced from segments of 3.
+    /// Returns a batch in the state after a receive call with slots of these lengths. Each slot holds coalesced datagrams of 3
+    /// bytes.
     fn holding(lens: &[usize]) -> Batch {
         let mut batch = Batch::new(4);
         for (at, &len) in lens.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! Socket buffers: requested size, granted size, and fill level.
 
-/// Minimum receive buffer in bytes. A smaller one would not hold one coalesced receive, so it is refused.
+/// Minimum size of a receive buffer, bytes. A smaller buffer is refused, because it could not hold the coalesced datagrams of one
+/// receive call.
 pub const MIN_RECEIVE_BUFFER: usize = 64 * 1024;
 
 /// Requested and granted size of a buffer, in bytes.
@@ -8,22 +9,22 @@ pub const MIN_RECEIVE_BUFFER: usize = 64 * 1024;
 pub struct Granted {
     /// Bytes requested.
     pub asked: usize,
-    /// Bytes granted (half of what the kernel reports, which counts its own overhead).
+    /// Bytes granted: half of the size that the kernel reports, because the kernel includes its own overhead.
     pub granted: usize,
 }
 
 /// Fill level of a receive buffer.
 ///
-/// The kernel counts its own overhead and releases memory lazily, so `used_bytes` can exceed
-/// the waiting bytes by a quarter of the capacity.
+/// `used_bytes` can exceed the number of waiting bytes by a quarter of the capacity, because the kernel counts its own overhead,
+/// too, and releases memory late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backlog {
     /// Bytes of kernel memory in use.
     pub used_bytes: usize,
     /// Bytes of kernel memory allowed; twice the granted size.
     pub capacity_bytes: usize,
-    /// Number of datagrams dropped at a full buffer since the socket was opened, as the kernel counts: coalesced datagrams that
-    /// were dropped together count as one.
+    /// Number of datagrams dropped at a full buffer since the socket was opened. The kernel counts coalesced datagrams that were
+    /// dropped together as one.
     pub drops: u32,
 }
 
@@ -32,8 +33,7 @@ impl Granted {
     pub fn warning(&self) -> Option<String> {
         (self.granted < self.asked).then(|| {
             format!(
-                "the receive buffer is {} KiB instead of {} KiB, so bursts may be lost; as root: \
-                 sysctl -w net.core.rmem_max={}",
+                "the receive buffer is {} KiB instead of {} KiB, so bursts may be lost; as root, run: sysctl -w net.core.rmem_max={}",
                 self.granted / 1024,
                 self.asked / 1024,
                 self.asked
@@ -43,7 +43,7 @@ impl Granted {
 }
 
 impl Backlog {
-    /// Returns the used share of the buffer, 0 to 1 (the last datagram may exceed it slightly).
+    /// Returns the used fraction of the buffer, from 0 to 1. The last datagram may exceed the capacity slightly.
     pub fn fill(&self) -> f64 {
         if self.capacity_bytes == 0 { 0.0 } else { self.used_bytes as f64 / self.capacity_bytes as f64 }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Reports changes of interfaces, of their addresses or of their carrier. The program then calls [`crate::choose_again`].
 ///
-/// On Linux the kernel reports changes (rtnetlink); elsewhere a change is assumed every two seconds.
+/// On Linux the kernel reports changes (rtnetlink). On other systems a change is assumed every two seconds.
 #[derive(Debug)]
 pub struct Changes {
     reported: Option<Socket>,
@@ -17,34 +17,34 @@ pub struct Changes {
 
 const ASSUMED_EVERY: Duration = Duration::from_secs(2);
 
-/// A change.
+/// Kind of change of the interfaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InterfaceChange {
     /// No known change.
     Nothing,
     /// A change of other interfaces.
     Elsewhere,
-    /// A change of the given interface, perhaps with others.
+    /// A change of the given interface, and possibly of other interfaces.
     Here,
 }
 
-/// Number of bytes of a message that are read.
+/// Number of bytes that are read from each message.
 const MESSAGE: usize = 64;
 
-/// The interface's number follows the header (16 bytes) and 4 bytes of the body, in messages about links (`ifinfomsg`) as
-/// in those about addresses (`ifaddrmsg`).
+/// Offset of the interface index in a message, in bytes: after the header (16 bytes) and 4 bytes of the body. The offset is the
+/// same in messages about links (`ifinfomsg`) and about addresses (`ifaddrmsg`).
 const INDEX_AT: usize = 20;
 
 /// Maximum number of messages per call; the rest is read at the next call.
 const MAX_MESSAGES: usize = 256;
 
 impl Changes {
-    /// Starts to listen.
+    /// Starts to listen for changes.
     pub fn listen() -> Changes {
         Changes { reported: sys::listen_for_changes().ok(), assumed_at: Cell::new(Instant::now()) }
     }
 
-    /// Returns the changes since the last call, for a user of the interface with this number.
+    /// Returns the most relevant change since the last call, for a user of the interface with this index.
     pub fn news(&self, index: u32) -> InterfaceChange {
         let Some(socket) = &self.reported else {
             if self.assumed_at.get().elapsed() < ASSUMED_EVERY {
@@ -58,7 +58,7 @@ impl Changes {
             let mut socket: &Socket = socket;
             news = match socket.read(&mut buffer) {
                 Ok(len) => news.max(about(&buffer[..len], index)),
-                // The socket's buffer overflowed.
+                // The socket's buffer overflowed, so messages about this interface may be lost.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => InterfaceChange::Here,
                 Err(_) => break,
             };

@@ -1,4 +1,4 @@
-//! Detection of another host with an address of this one (RFC 5227, RFC 4862).
+//! Detection of another host that uses an address of this host (RFC 5227, RFC 4862).
 
 use crate::error::NetError;
 use crate::interface::Choice;
@@ -9,17 +9,18 @@ use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
-/// Number of probes, and the interval between them. RFC 5227, 2.1.1 waits longer, because there the address is not in use yet.
+/// Number of ARP probes, and the interval between two probes. RFC 5227, 2.1.1 has a longer interval, for hosts that do not use
+/// the address yet.
 const PROBES: u32 = 3;
 const PROBE_EVERY: Duration = Duration::from_millis(150);
 
 /// Length of an ARP packet for IPv4 on Ethernet (RFC 826).
 const LEN: usize = 28;
-/// Beginning of the packet: Ethernet, IPv4, and the lengths of their addresses.
+/// Beginning of the ARP packet: the types of Ethernet and IPv4, and the lengths of their addresses.
 const KIND: [u8; 6] = [0, 1, 8, 0, 6, 4];
 const REQUEST: [u8; 2] = [0, 1];
 
-/// Another host with an address of this one.
+/// Evidence of another host that uses an address of this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duplicate {
     /// The other host answers from this hardware address.
@@ -39,11 +40,11 @@ impl fmt::Display for Duplicate {
     }
 }
 
-/// Checks whether another host has the source address of this host's packets. For IPv4 it sends ARP probes, which takes half a
-/// second and needs permission to open packet sockets. For IPv6 it asks the kernel.
+/// Checks whether another host has the source address of this host's packets. For IPv4, sends ARP probes: this takes half a
+/// second and requires permission to open packet sockets. For IPv6, reads the kernel's list of addresses.
 ///
 /// # Errors
-/// [`NetError::System`] without this permission, or if the interface is not an Ethernet.
+/// [`NetError::System`] without the permission to open packet sockets, or if the interface is not an Ethernet interface.
 pub fn duplicate(choice: &Choice) -> Result<Option<(IpAddr, Duplicate)>, NetError> {
     let name = choice.chosen.name.as_str();
     if let Some(address) = sys::refused_addresses().into_iter().find(|(_, of)| of == name) {
@@ -78,7 +79,7 @@ fn probe(index: u32, address: Ipv4Addr) -> Result<Option<[u8; 6]>, NetError> {
     Ok(None)
 }
 
-/// Returns a probe. Its sender IP address is zero, so that caches do not learn from it (RFC 5227, 1.1).
+/// Returns an ARP probe. Its sender IP address is zero, so that no host updates its ARP cache (RFC 5227, 1.1).
 fn question(own: [u8; 6], address: Ipv4Addr) -> [u8; LEN] {
     let mut packet = [0; LEN];
     packet[..6].copy_from_slice(&KIND);

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 #[derive(Debug, thiserror::Error)]
 pub enum NetError {
     /// No interface has this name or address.
-    #[error("no interface is called or has the address {wanted:?}; there are: {}", exist.join(", "))]
+    #[error("no interface has the name or the address {wanted:?}; choose from: {}", exist.join(", "))]
     NoSuchInterface {
         /// Requested name or address.
         wanted: String,
@@ -17,39 +17,39 @@ pub enum NetError {
     /// The interface is administratively down.
     #[error("interface {name} is down; bring it up (`ip link set {name} up`) or choose another")]
     InterfaceDown {
-        /// Its name.
+        /// Name of the interface.
         name: String,
     },
     /// The interface cannot carry multicast.
     #[error("interface {name} does not carry multicast (no MULTICAST flag); choose another")]
     NotMulticastCapable {
-        /// Its name.
+        /// Name of the interface.
         name: String,
     },
     /// The interface has no address of the group's family.
     #[error("interface {name} has no {} address, which the group {group} needs", family(group))]
     NoAddress {
-        /// Its name.
+        /// Name of the interface.
         name: String,
         /// The group.
         group: IpAddr,
     },
-    /// Several interfaces could carry the group, and the kernel has no route that decides.
-    #[error("no route says which interface carries {group}; name one of: {}", candidates.join(", "))]
+    /// Several interfaces could carry the group, and the kernel has no route that selects one of them.
+    #[error("no route selects an interface for {group}; name one of: {}", candidates.join(", "))]
     WhichInterface {
         /// The group.
         group: IpAddr,
-        /// Interfaces that could carry it.
+        /// Interfaces that could carry the group.
         candidates: Vec<String>,
     },
-    /// The kernel has no route for the group's packets.
+    /// The kernel has no route to the group.
     #[error("no route to the group {group}: name another interface, or {}", route(group))]
     NoMulticastRoute {
         /// The group.
         group: IpAddr,
     },
     /// The kernel has no route to a host.
-    #[error("no route to {host}: name another interface, or look at `ip route get {host}`")]
+    #[error("no route to {host}: name another interface, or check the route with `ip route get {host}`")]
     NoRoute {
         /// The host.
         host: IpAddr,
@@ -61,15 +61,15 @@ pub enum NetError {
         address: IpAddr,
     },
     /// Two addresses have different families.
-    #[error("{one} and {other} are not of the same address family")]
+    #[error("{one} and {other} have different address families; use two IPv4 or two IPv6 addresses")]
     MixedFamilies {
         /// One address.
         one: IpAddr,
-        /// The other.
+        /// The other address.
         other: IpAddr,
     },
     /// Another program uses the port exclusively.
-    #[error("{address} is in use by another program that does not share it; choose another port")]
+    #[error("{address} is in use by another program that does not share the port; choose another port")]
     PortTaken {
         /// The address and port.
         address: SocketAddr,
@@ -94,7 +94,7 @@ pub enum NetError {
         mtu: usize,
     },
     /// A packet filter on this host refused the packet.
-    #[error("this host's packet filter does not let packets to {to} out; allow UDP to it")]
+    #[error("the packet filter of this host drops packets to {to}; allow UDP to this address and port")]
     Denied {
         /// Destination.
         to: SocketAddr,
@@ -102,7 +102,7 @@ pub enum NetError {
     /// The interface has accepted no packets for some time.
     #[error("interface {name} accepts no packets (is its cable plugged in?)")]
     Stuck {
-        /// Its name.
+        /// Name of the interface.
         name: String,
     },
     /// An interface has lost the address that identifies a session.
@@ -121,7 +121,7 @@ pub enum NetError {
     },
     /// The receive buffer is too small.
     #[error(
-        "the system granted a receive buffer of {granted} bytes, at least {needed} are needed; raise \
+        "the system granted a receive buffer of {granted} bytes, but at least {needed} are needed; raise \
          the sysctl net.core.rmem_max"
     )]
     BufferTooSmall {
@@ -131,7 +131,9 @@ pub enum NetError {
         needed: usize,
     },
     /// The kernel's metadata of a datagram exceeded its buffer: a bug of this crate.
-    #[error("the control data of a received datagram was cut short; its ECN mark is not known")]
+    #[error(
+        "the control data of a received datagram was truncated, so the ECN mark of the datagram is not known"
+    )]
     ControlTruncated,
     /// Another failure of a system call.
     #[error("{doing} failed")]
@@ -144,17 +146,17 @@ pub enum NetError {
     },
 }
 
-/// Class of an error for a program's exit code.
+/// Class of an error, from which a program derives its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitClass {
-    /// The request cannot be fulfilled: the user must choose another one.
+    /// The request cannot be fulfilled: the user must change the request.
     Usage,
     /// The network or the operating system failed.
     System,
 }
 
 impl NetError {
-    /// Returns the class of this error: the user's choice or the system must change.
+    /// Returns the class of this error.
     pub fn exit_class(&self) -> ExitClass {
         match self {
             NetError::NoSuchInterface { .. }
@@ -164,8 +166,8 @@ impl NetError {
         }
     }
 
-    /// Whether the error may be transient: an interface that is down, removed or without its address, a missing route, a packet
-    /// filter, a full queue.
+    /// Whether the error may be transient: a missing interface, address or route, an interface that is down, a packet filter, or
+    /// a full queue.
     pub fn may_pass(&self) -> bool {
         match self {
             NetError::NoSuchInterface { .. }
@@ -195,8 +197,8 @@ impl NetError {
     }
 }
 
-/// Whether the kernel's error can result from a change of the network. If a socket is bound to an address that the host has lost,
-/// or a route has the type blackhole, some kernels return EINVAL.
+/// Whether a change of the network can cause this error of the kernel. Some kernels return EINVAL in two such cases: the socket
+/// is bound to an address that the host has lost, or the route has the type blackhole.
 fn passes(code: i32) -> bool {
     matches!(
         code,

@@ -38,8 +38,8 @@ impl Default for GroupOptions {
 
 /// Receives one group on one interface, and sends feedback from a second, unicast socket.
 ///
-/// Several sockets on one host, in one or several programs, can receive the same group, and each gets every packet. A socket does
-/// not receive packets to other groups on the same port.
+/// Several sockets on one host can receive the same group, in the same program or in different programs. Each of them receives
+/// every packet to its group, and no packets to other groups on the same port.
 #[derive(Debug)]
 pub struct GroupSocket {
     udp: Udp,
@@ -55,7 +55,7 @@ impl GroupSocket {
     ///
     /// # Errors
     /// [`NetError::NotMulticast`], [`NetError::MixedFamilies`], [`NetError::PortTaken`] if a program uses the port exclusively,
-    /// [`NetError::TooManyMemberships`], [`NetError::BufferTooSmall`], or [`NetError::System`] if the system refuses.
+    /// [`NetError::TooManyMemberships`], [`NetError::BufferTooSmall`], or [`NetError::System`] for other errors of system calls.
     pub fn open(
         group: SocketAddr,
         membership: Membership,
@@ -72,8 +72,8 @@ impl GroupSocket {
         GroupSocket::with_feedback(feedback, group, membership, choice, options.receive_buffer)
     }
 
-    /// Joins another group (a layer) on the same interface, with the same membership and the same requested receive buffer. Both
-    /// share the feedback socket.
+    /// Joins another group (a layer) on the same interface, with the same membership and the same requested receive buffer. The
+    /// new socket shares the feedback socket.
     ///
     /// # Errors
     /// As [`GroupSocket::open`].
@@ -83,8 +83,8 @@ impl GroupSocket {
         GroupSocket::with_feedback(feedback, group, self.membership, &self.choice, buffer)
     }
 
-    /// Joins the same group with the same membership on another interface, or on one that was created again or has another
-    /// address. Feedback leaves from this interface.
+    /// Joins the same group with the same membership on the interface of `choice`. This can be another interface, or the same one
+    /// after it was created again or got another address. The new socket sends feedback from the interface of `choice`.
     ///
     /// # Errors
     /// As [`GroupSocket::open`].
@@ -121,7 +121,7 @@ impl GroupSocket {
         self.join()
     }
 
-    /// Leaves the group but keeps the socket. It has no effect if the group was left already or the interface was removed.
+    /// Leaves the group but keeps the socket. Does nothing if the socket has already left the group or the interface was removed.
     ///
     /// # Errors
     /// [`NetError::System`].
@@ -149,7 +149,7 @@ impl GroupSocket {
         sys::membership(self.udp.as_fd(), self.choice.chosen.index, self.group, source, change)
     }
 
-    /// Receives the waiting datagrams; 0 without one.
+    /// Receives the waiting datagrams and returns their number, which may be 0.
     ///
     /// # Errors
     /// [`NetError::ControlTruncated`], or [`NetError::System`].
@@ -165,7 +165,7 @@ impl GroupSocket {
         self.feedback.send_to(bytes, to)
     }
 
-    /// Returns the socket for feedback and answers to it.
+    /// Returns the socket that sends feedback and receives answers to it.
     pub fn feedback(&self) -> &UnicastSocket {
         &self.feedback
     }
@@ -199,7 +199,7 @@ impl GroupSocket {
     }
 }
 
-/// The group's packets only; the feedback socket is [`GroupSocket::feedback`].
+/// The descriptor of the socket for the group's packets. The feedback socket ([`GroupSocket::feedback`]) has its own descriptor.
 impl AsFd for GroupSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.udp.as_fd()

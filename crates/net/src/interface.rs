@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 pub struct Choice {
     /// The interface.
     pub chosen: Interface,
-    /// Its address, the source address of packets.
+    /// Address of the interface, which is the source address of packets.
     pub local: IpAddr,
     /// Other interfaces that could carry the group.
     pub alternatives: Vec<Interface>,
@@ -24,11 +24,11 @@ pub struct Choice {
 /// Reason of the choice of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// The user has named it.
+    /// The user has named the interface.
     Asked,
-    /// The kernel's routing table sends the group there.
+    /// The kernel's route to the group uses this interface.
     Route,
-    /// It is the only one that can carry multicast.
+    /// This interface is the only one that can carry multicast.
     OnlyOne,
     /// There is no network: only programs on this host can communicate.
     Loopback,
@@ -40,7 +40,7 @@ impl fmt::Display for Why {
             Why::Asked => "as asked",
             Why::Route => "by the routing table",
             Why::OnlyOne => "the only one that carries multicast",
-            Why::Loopback => "there is no network; this host only",
+            Why::Loopback => "without a network, for programs on this host only",
         })
     }
 }
@@ -53,8 +53,8 @@ pub fn interfaces() -> Result<Vec<Interface>, NetError> {
     sys::interfaces().map_err(NetError::system("listing the network interfaces"))
 }
 
-/// Whether sessions of this host can use only IPv6. This is the case if no multicast interface has an IPv4 address, and one has
-/// an IPv6 address beyond link scope. If an interface is named, by name or address, only this one counts.
+/// Whether sessions of this host can use only IPv6: no multicast interface has an IPv4 address, and at least one has an IPv6
+/// address beyond link scope. If `wanted` names an interface, by name or address, the other interfaces do not count.
 pub fn is_ipv6_only(wanted: Option<&str>) -> bool {
     interfaces().is_ok_and(|all| without_ipv4(&all, wanted))
 }
@@ -72,8 +72,8 @@ fn without_ipv4(all: &[Interface], wanted: Option<&str>) -> bool {
     !addresses().any(IpAddr::is_ipv4) && addresses().any(is_wide)
 }
 
-/// Chooses the interface for `group`: the `wanted` one (a name or an address); otherwise the one of the kernel's route to the
-/// group; otherwise the only one that can carry it; otherwise loopback.
+/// Chooses the interface for `group`: the interface `wanted` (a name or an address), if given. Otherwise the interface of the
+/// kernel's route to the group, then the only interface that can carry the group, then loopback.
 ///
 /// # Errors
 /// When the interface does not exist, is down, has no address of the group's family or carries no multicast;
@@ -89,7 +89,8 @@ pub fn choose(group: IpAddr, wanted: Option<&str>) -> Result<Choice, NetError> {
     }
 }
 
-/// Chooses the interface towards a host: the `wanted` one (a name or an address), otherwise the one of the kernel's route.
+/// Chooses the interface towards a host: the interface `wanted` (a name or an address), if given, otherwise the interface of the
+/// kernel's route.
 ///
 /// # Errors
 /// As [`choose`], and [`NetError::NoRoute`] when there is no route.
@@ -108,9 +109,9 @@ fn towards(all: &[Interface], host: IpAddr, routed: Option<IpAddr>) -> Result<Ch
     Ok(choice(all, host, chosen, local, Why::Route))
 }
 
-/// Chooses again after a change, for a session that began on the interface of `before`. The choice is the interface of that name,
-/// even if it was created again or has other addresses; its earlier address is preferred. If the user named no interface and the
-/// old one is not usable, the choice is the one of the present route.
+/// Chooses again after a change, for a session that began on the interface of `before`. Returns the interface with the same name,
+/// even if it was created again or has other addresses, and prefers its earlier address. If that interface is not usable and the
+/// user has named no interface, returns the interface of the current route.
 ///
 /// # Errors
 /// As [`choose`], for the interface of `before`.
@@ -125,7 +126,7 @@ fn again(
     before: &Choice,
     routed: impl FnOnce() -> Option<IpAddr>,
 ) -> Result<Choice, NetError> {
-    // If the user named an address that has moved, the choice is the interface that has the address now.
+    // If the user named an address, the interface that has this address now is chosen.
     let named = wanted.filter(|wanted| wanted.parse::<IpAddr>().is_ok());
     if let Some(Ok(choice)) = named.map(|address| asked(all, group, address)) {
         return Ok(choice);
@@ -205,8 +206,8 @@ fn can_carry(interface: &Interface, group: IpAddr) -> bool {
     interface.up && interface.multicast && !interface.loopback && address_for(interface, group).is_some()
 }
 
-/// Returns the interface's source address for the group. It has the group's family. It is an IPv6 link-local address only if the
-/// group has link scope, or if there is no other address.
+/// Returns the interface's address that is the source address of packets to the group. An IPv6 link-local address is returned only
+/// if the group has link scope, or if there is no other address.
 fn address_for(interface: &Interface, group: IpAddr) -> Option<IpAddr> {
     let mut same = interface.addrs.iter().copied().filter(|a| a.is_ipv4() == group.is_ipv4());
     let wants_link_local = matches!(group, IpAddr::V6(g) if is_link_scope(g));
@@ -230,11 +231,11 @@ fn routed(group: IpAddr) -> Option<IpAddr> {
 }
 
 impl Choice {
-    /// Chooses for a socket that listens at this address: the interface with this address, or the host's default for an
-    /// unspecified address.
+    /// Chooses the interface of a socket that listens at this address: the interface with this address, or the host's default
+    /// interface if the address is unspecified.
     ///
     /// # Errors
-    /// When no interface has it.
+    /// When no interface has the address.
     pub(crate) fn of_listener(at: IpAddr) -> Result<Choice, NetError> {
         let all = interfaces()?;
         let chosen = all.iter().find(|interface| interface.addrs.contains(&at));
@@ -317,14 +318,14 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_down_is_refused() {
+    fn interface_that_is_down_is_refused() {
         let mut all = host();
         all[1].up = false;
         assert!(matches!(asked(&all, GROUP, "eth0"), Err(NetError::InterfaceDown { .. })));
     }
 
     #[test]
-    fn an_interface_without_an_address_of_the_family_is_refused() {
+    fn interface_without_an_address_of_the_family_is_refused() {
         let all = [interface("eth0", 2, &["fe80::5"])];
         assert!(matches!(asked(&all, GROUP, "eth0"), Err(NetError::NoAddress { .. })));
     }
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn several_interfaces_without_a_route_are_an_error() {
+    fn choice_among_several_interfaces_without_a_route_fails() {
         let mut all = host();
         all.push(interface("eth1", 3, &["198.51.100.5"]));
         let error = by_itself(&all, GROUP, None).expect_err("nothing decides");
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_interface_is_replaced_only_if_a_route_selects_one() {
+    fn missing_interface_is_replaced_only_if_a_route_uses_another() {
         let before = by_itself(&host(), GROUP, None).expect("eth0");
         let others = [interface("lo", 1, &["127.0.0.1"]), interface("eth1", 3, &["198.51.100.5"])];
         let gone = |wanted, routed| again(&others, GROUP, wanted, &before, || routed);

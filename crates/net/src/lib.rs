@@ -2,22 +2,25 @@
 //!
 //! | item | what it is |
 //! |---|---|
-//! | [`interfaces`], [`choose`] | which network interface carries a group, and why |
-//! | [`duplicate`] | another host that has this one's address |
-//! | [`Changes`], [`choose_again`] | news about interfaces and addresses, and what carries the group since |
+//! | [`interfaces`], [`choose`] | choice of the network interface for a group |
+//! | [`duplicate`] | detection of another host with the same address |
+//! | [`Changes`], [`choose_again`] | changes of interfaces and addresses, and the choice of an interface after a change |
 //! | [`SourceSocket`] | sends to the group, up to 64 datagrams a call (GSO); receives the unicast feedback |
-//! | [`GroupSocket`] | joins a group (any source, or one), receives it, sends feedback by unicast |
+//! | [`GroupSocket`] | joins and receives a group, from any source or from one source; sends feedback by unicast |
 //! | [`UnicastSocket`] | the feedback socket alone, for receivers of several groups |
 //! | [`Batch`] | the buffers of one receive call: coalesced datagrams, ECN, kernel receive times |
-//! | [`Waiter`] | sleeps until a socket is ready or a moment has come, to some ten microseconds |
+//! | [`Waiter`] | waits until a socket is ready or a time is reached, with a precision of tens of microseconds |
 //!
 //! All sockets are non-blocking. Linux has all features. On other Unix systems each call sends one datagram, without ECN marks
-//! and kernel receive times; none of that is tested. All unsafe code of the crate is in the module `sys`.
+//! and kernel receive times; the code for these systems is not tested. All unsafe code of the crate is in the module `sys`.
 //!
-//! Measured on two virtual cores of Linux 6.18 shared with other work, with 44 datagrams of 1,472 bytes per call: 3 to 9 GB/s
-//! sent over loopback or a veth pair at 0.07 ns of processor time per byte, and received at 0.08 ns. With segmentation and
-//! coalescing in software, as before a plain network card: 2.2 GB/s at 0.39 and 0.17 ns. With one datagram per call: 0.5 GB/s at
-//! 1.1 and 0.75 ns (`examples/throughput.rs`).
+//! Measurements over loopback or a veth pair, on two virtual cores shared with other work (Linux 6.18, `examples/throughput.rs`):
+//!
+//! | datagrams of 1,472 bytes | GB/s | processor time per byte sent | per byte received |
+//! |---|---|---|---|
+//! | 44 per call, segmented and coalesced by the kernel | 3 to 9 | 0.07 ns | 0.08 ns |
+//! | 44 per call, segmented and coalesced in software | 2.2 | 0.39 ns | 0.17 ns |
+//! | one per call | 0.5 | 1.1 ns | 0.75 ns |
 
 #![deny(unsafe_code)]
 

@@ -10,13 +10,13 @@ use crate::udp::{SendOutcome, Udp};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// The UDP port that a [`SourceSocket`] is bound to.
+/// The UDP port to which a [`SourceSocket`] is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Port {
     /// A port that the system chooses.
     #[default]
     Any,
-    /// This port; if another program uses it, one that the system chooses.
+    /// This port; if another program uses it, a port that the system chooses.
     Preferred(u16),
     /// This port only.
     Fixed(u16),
@@ -25,7 +25,7 @@ pub enum Port {
 /// Options of a [`SourceSocket`].
 #[derive(Debug, Clone)]
 pub struct SourceOptions {
-    /// Time to live: number of routers that a packet may pass, plus one. 1 stays on the local network.
+    /// Time to live: number of routers that a packet may pass, plus one. With 1, packets stay on the local network.
     pub ttl: u8,
     /// Size of the send buffer to request, in bytes.
     pub send_buffer: usize,
@@ -37,7 +37,8 @@ pub struct SourceOptions {
     pub ect: Ecn,
     /// UDP port to send from and to receive feedback on.
     pub port: Port,
-    /// Whether the socket is for one host only: it receives from that host, and shares address and port with a listener.
+    /// Whether the socket serves one host only: it receives only from that host, and shares its address and port with a listening
+    /// socket.
     pub connected: bool,
 }
 
@@ -70,8 +71,8 @@ impl SourceSocket {
     /// Opens a socket that sends to `group`, or to one host, from the chosen interface.
     ///
     /// # Errors
-    /// [`NetError::NotMulticast`], [`NetError::MixedFamilies`], [`NetError::PortTaken`],
-    /// [`NetError::BufferTooSmall`], or [`NetError::System`] when the system refuses.
+    /// [`NetError::NotMulticast`], [`NetError::MixedFamilies`], [`NetError::PortTaken`], [`NetError::BufferTooSmall`], or
+    /// [`NetError::System`] for other errors of system calls.
     pub fn open(
         group: SocketAddr,
         choice: &Choice,
@@ -98,11 +99,11 @@ impl SourceSocket {
         Ok(SourceSocket { udp, group: choice.here(like, group.port()), local, choice: choice.clone() })
     }
 
-    /// Listens at this address, or at all addresses of this host if it is unspecified, and answers from there: for a receiver
-    /// that waits for an invitation.
+    /// Opens a socket for a receiver that waits for an invitation. The socket listens at this address and answers from it. An
+    /// unspecified address means all addresses of this host.
     ///
     /// # Errors
-    /// [`NetError::PortTaken`], [`NetError::BufferTooSmall`], or [`NetError::System`] when the system refuses.
+    /// [`NetError::PortTaken`], [`NetError::BufferTooSmall`], or [`NetError::System`] for other errors of system calls.
     pub fn listen(at: SocketAddr, options: &SourceOptions) -> Result<SourceSocket, NetError> {
         let choice = Choice::of_listener(at.ip())?;
         let udp = Udp::new(at.ip(), &choice, options.receive_buffer)?;
@@ -126,12 +127,12 @@ impl SourceSocket {
         done.map_err(NetError::system("setting the time to live of multicast"))
     }
 
-    /// Sends `bytes` to the group as datagrams of `segment` bytes; the last one may be shorter. A system call sends up to 64
-    /// datagrams (and 64 KiB); larger batches need several calls.
+    /// Sends `bytes` to the group as datagrams of `segment` bytes; the last datagram may be shorter. A system call sends up to 64
+    /// datagrams or 64 KiB; larger batches need several calls.
     ///
     /// # Errors
     /// [`NetError::TooLarge`] if a datagram does not fit the interface; datagrams are not fragmented.
-    /// [`NetError::NoMulticastRoute`] if the interface was removed. ICMP errors about single receivers are not errors.
+    /// [`NetError::NoMulticastRoute`] if the interface was removed. ICMP errors from single receivers are ignored.
     pub fn send_batch(&self, bytes: &[u8], segment: usize) -> Result<SendOutcome, NetError> {
         self.udp.send_batch(self.group, bytes, segment)
     }
@@ -157,7 +158,7 @@ impl SourceSocket {
         self.udp.send_to(bytes, to)
     }
 
-    /// Receives the waiting feedback; 0 without any.
+    /// Receives the waiting feedback and returns the number of datagrams, which may be 0.
     ///
     /// # Errors
     /// [`NetError::ControlTruncated`], or [`NetError::System`].
@@ -185,12 +186,13 @@ impl SourceSocket {
         self.udp.largest()
     }
 
-    /// Whether the kernel segments batches (GSO). It stays false after a refusal; sending then takes more processor time.
+    /// Whether the kernel segments batches (GSO). If the kernel has refused segmentation once, this stays false, and sending
+    /// takes more processor time.
     pub fn segments_in_kernel(&self) -> bool {
         self.udp.segments()
     }
 
-    /// Segments all further batches here instead of in the kernel.
+    /// Segments all further batches in user space instead of in the kernel.
     pub fn stop_segments_in_kernel(&self) {
         self.udp.stop_segments();
     }
@@ -215,7 +217,7 @@ impl AsFd for SourceSocket {
     }
 }
 
-/// Binds to the address of the interface alone, so that sockets of other groups and addresses may have the same port.
+/// Binds to the address of the interface only, so that other sockets can use the same port at other addresses.
 fn bind(udp: &Udp, choice: &Choice, port: Port) -> Result<(), NetError> {
     let at = |port| choice.here(choice.local, port);
     match port {
@@ -228,7 +230,7 @@ fn bind(udp: &Udp, choice: &Choice, port: Port) -> Result<(), NetError> {
     }
 }
 
-/// Checks that the group is a multicast address of the local address's family.
+/// Checks that the group is a multicast address, and has the family of the local address.
 pub(crate) fn check(group: IpAddr, choice: &Choice) -> Result<(), NetError> {
     if !group.is_multicast() {
         return Err(NetError::NotMulticast { address: group });
@@ -239,7 +241,7 @@ pub(crate) fn check(group: IpAddr, choice: &Choice) -> Result<(), NetError> {
     Ok(())
 }
 
-/// Sends multicast from the chosen interface with this time to live, with copies to receivers on this host.
+/// Sets the interface and the time to live of multicast packets, and requests copies for receivers on this host.
 fn send_from(udp: &Udp, choice: &Choice, ttl: u8) -> Result<(), NetError> {
     let (socket, index, hops) = (udp.socket(), choice.chosen.index, u32::from(ttl));
     let done = match choice.local {

@@ -27,7 +27,7 @@ pub enum SendOutcome {
 
 /// Maximum number of datagrams handed to the kernel in one call; batches may be larger.
 pub const MAX_SEGMENTS: usize = sys::MAX_CALL;
-/// Maximum number of bytes of one call: an IP packet of 65,535 bytes without IPv6 and UDP headers.
+/// Maximum number of payload bytes per call: an IP packet of 65,535 bytes without IPv6 and UDP headers.
 const MAX_BYTES: usize = 65_535 - 48;
 
 /// A non-blocking UDP socket on one interface.
@@ -42,7 +42,7 @@ pub(crate) struct Udp {
 }
 
 impl Udp {
-    /// Creates a socket of the group's family, not bound yet.
+    /// Creates a socket of the address family of `like`, without binding it.
     pub(crate) fn new(like: IpAddr, choice: &Choice, receive_buffer: usize) -> Result<Udp, NetError> {
         let domain = if like.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
         let made = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP));
@@ -58,7 +58,7 @@ impl Udp {
         sys::ask_for_metadata(udp.as_fd(), like)
             .map_err(NetError::system("asking for ECN, receive time and destination"))?;
         sys::never_fragment(udp.as_fd(), like).map_err(NetError::system("forbidding fragmentation"))?;
-        // Coalescing affects only the speed, and old kernels do not support it.
+        // Coalescing affects only the processor time, and old kernels do not support it.
         let _ = sys::coalesce(udp.as_fd());
         Ok(udp)
     }
@@ -84,7 +84,8 @@ impl Udp {
         shared.map_err(NetError::system("sharing a UDP port"))
     }
 
-    /// Receives from this host only. This socket precedes one that receives from all hosts.
+    /// Restricts the socket to packets from this host. For these packets, the socket takes precedence over a socket at the same
+    /// port that receives from all hosts.
     pub(crate) fn connect(&self, host: SocketAddr) -> Result<(), NetError> {
         self.socket.connect(&host.into()).map_err(NetError::system("connecting a UDP socket"))
     }
@@ -106,7 +107,7 @@ impl Udp {
         done.map_err(NetError::system("setting the traffic class"))
     }
 
-    /// Requests a send buffer, in bytes. If less is granted, the socket only blocks earlier.
+    /// Requests a send buffer of `bytes` bytes. A smaller buffer than requested is not an error: sending then blocks earlier.
     pub(crate) fn set_send_buffer(&self, bytes: usize) -> Result<(), NetError> {
         let size = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX / 2);
         if sys::force_send_buffer(self.as_fd(), size).is_ok() {
@@ -216,13 +217,13 @@ impl Udp {
         }
     }
 
-    /// Receives the waiting datagrams into `batch`; 0 without one.
+    /// Receives the waiting datagrams into `batch` and returns their number, which may be 0.
     pub(crate) fn receive(&self, batch: &mut Batch, own: SocketAddr) -> Result<usize, NetError> {
         let mut tries = MAX_TRIES;
         loop {
             match batch.fill(self.socket.as_fd(), own) {
                 Ok(_) if batch.is_cut() => return Err(NetError::ControlTruncated),
-                // Only empty datagrams, which no faircast endpoint sends: read further.
+                // All received datagrams are empty. No faircast endpoint sends empty datagrams, so the call reads again.
                 Ok(0) if !batch.is_empty() && tries > 0 => tries -= 1,
                 Ok(count) => return Ok(count),
                 Err(e) => match classify(&e) {
@@ -258,15 +259,15 @@ fn grant_receive(socket: &Socket, asked: usize) -> Result<Granted, NetError> {
     Ok(Granted { asked, granted })
 }
 
-/// Maximum number of ICMP errors, or of reads with empty datagrams only, that one call skips.
+/// Maximum number of attempts that one call repeats, because they returned an ICMP error or only empty datagrams.
 const MAX_TRIES: u32 = 64;
 
 /// Meaning of an error of a socket call.
 enum Trouble {
-    /// There is no datagram to receive or no room to send.
+    /// No datagram can be received, or the queue for sending is full.
     Full,
-    /// A signal, or an error of an earlier datagram to one receiver, which does not concern this call. The kernel reports it
-    /// once, so the call is repeated.
+    /// The error does not concern this call: a signal, or an ICMP error about an earlier datagram. The kernel reports each such
+    /// error once, so the call is repeated.
     Others,
     /// An error of this call.
     Real,
@@ -282,7 +283,7 @@ fn classify(e: &io::Error) -> Trouble {
     }
 }
 
-/// Whether the kernel (no such option) or the device (no checksums in hardware) cannot segment.
+/// Whether the error means that the kernel has no segmentation, or that the device cannot compute checksums.
 fn refuses_segments(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::ENOPROTOOPT | libc::EOPNOTSUPP))
 }

@@ -43,14 +43,15 @@ impl UnicastSocket {
         Ok(UnicastSocket { udp, local, choice: choice.clone() })
     }
 
-    /// Listens at this address, or at all addresses of this host if it is unspecified. Shares the port with sockets that are
+    /// Listens at this address; an unspecified address means all addresses of this host. Shares the port with sockets that are
     /// connected to one host each ([`SourceOptions::connected`](crate::SourceOptions::connected)).
     ///
     /// # Errors
     /// As [`UnicastSocket::open`].
     pub fn listen(at: SocketAddr, receive_buffer: usize) -> Result<UnicastSocket, NetError> {
         let choice = Choice::of_listener(at.ip())?;
-        // The port is shared within this program only: another listener on this host would receive a part of the packets.
+        // This socket does not share the port, so binding fails if another program listens at the same address and port. Two such
+        // listeners would each receive only a part of the packets.
         Udp::new(at.ip(), &choice, receive_buffer)?.bind(at)?;
         let udp = Udp::new(at.ip(), &choice, receive_buffer)?;
         udp.share_port()?;
@@ -68,7 +69,7 @@ impl UnicastSocket {
         self.udp.send_to(bytes, self.choice.here(to.ip(), to.port()))
     }
 
-    /// Receives the waiting datagrams; 0 without one.
+    /// Receives the waiting datagrams and returns their number, which may be 0.
     ///
     /// # Errors
     /// [`NetError::ControlTruncated`], or [`NetError::System`].

@@ -34,8 +34,8 @@ impl<'a> Watch<'a> {
 
 /// Waits until a descriptor is ready or a time is reached.
 ///
-/// Waits end late, never early. On two virtual cores of Linux 6.18 shared with other work, waits of 0.1 ms ended 21 microseconds
-/// late in the median and 65 in the 99th percentile.
+/// A wait can end late. It never ends early, unless a signal arrives. On two virtual cores shared with other work (Linux 6.18),
+/// waits of 0.1 ms ended 21 microseconds late in the median, and 65 microseconds late in the 99th percentile.
 #[derive(Debug, Default)]
 pub struct Waiter {
     polled: Vec<libc::pollfd>,
@@ -47,8 +47,8 @@ impl Waiter {
         Waiter::default()
     }
 
-    /// Waits until one of `watched` is ready or `until` is reached (`None`: never). Returns the number of ready descriptors, 0 at
-    /// the time limit. A signal may end the wait early with 0.
+    /// Waits until one of `watched` is ready or `until` is reached; `None` waits without a limit. Returns the number of ready
+    /// descriptors, which is 0 when `until` is reached. A signal may end the wait early with 0.
     ///
     /// # Errors
     /// [`NetError::System`].
@@ -63,7 +63,7 @@ impl Waiter {
         self.polled.clear();
     }
 
-    /// Adds a socket, or any other descriptor, until [`Waiter::clear`]. It must stay open.
+    /// Adds a socket or another descriptor, until [`Waiter::clear`]. The descriptor must stay open until then.
     pub fn watch(&mut self, on: &impl AsFd, want: Want) {
         let events = match want {
             Want::Readable => libc::POLLIN,
@@ -73,7 +73,7 @@ impl Waiter {
         self.polled.push(libc::pollfd { fd: on.as_fd().as_raw_fd(), events, revents: 0 });
     }
 
-    /// Waits as [`Waiter::wait`] for the descriptors of [`Waiter::watch`].
+    /// Same as [`Waiter::wait`], for the descriptors added by [`Waiter::watch`].
     ///
     /// # Errors
     /// [`NetError::System`].
@@ -90,8 +90,8 @@ impl Waiter {
         }
     }
 
-    /// Whether the last wait found the descriptor at this index of `watched` readable. An error or a hang-up counts, because
-    /// reading will report it.
+    /// Whether the last wait found the descriptor at this index of `watched` readable. An error or a hang-up also counts as
+    /// readable, because reading will report it.
     pub fn readable(&self, place: usize) -> bool {
         self.has(place, libc::POLLIN | libc::POLLERR | libc::POLLHUP)
     }
@@ -106,8 +106,8 @@ impl Waiter {
     }
 }
 
-/// The kernel lets a thread's timers be 50 microseconds late unless the thread requests more precision. The waiter works without
-/// it, so a refusal is not an error.
+/// Requests precise timers for this thread. Without this request, the kernel may end waits 50 microseconds late. The waiter also
+/// works without precise timers, so a refusal is not an error.
 fn sharpen_once() {
     thread_local! {
         static SHARP: Cell<bool> = const { Cell::new(false) };
@@ -127,7 +127,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn past_deadline_returns_immediately() {
+    fn wait_with_a_past_deadline_returns_immediately() {
         let before = Instant::now();
         assert_eq!(Waiter::new().wait(&[], Some(before)).expect("waits"), 0);
         assert!(before.elapsed() < Duration::from_millis(100));

@@ -1,7 +1,7 @@
-//! Real sockets between programs of this host; no privileges needed.
+//! Tests with real sockets on one host; no privileges are needed.
 //!
-//! IPv4 runs on the loopback interface. IPv6 has no multicast route there, so it runs on a real
-//! interface with a hop limit of 0, which keeps packets on the host; without one it is skipped.
+//! Tests of IPv4 use the loopback interface. IPv6 has no multicast route on loopback. Tests of IPv6 therefore use a real
+//! interface with a hop limit of 0, which keeps packets on the host. Without such an interface, they are skipped.
 
 use faircast_net::*;
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const SEGMENT: usize = 1200;
 const BATCH: usize = 44;
 
-/// Returns a group. Each test has its own, so that tests can run in parallel.
+/// Returns a group. Each test has a different group, so that tests can run in parallel.
 fn group(last: u8, port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::from([239, 255, 77, last]), port)
 }
@@ -31,7 +31,8 @@ fn interface_v6() -> Option<String> {
     interfaces().expect("this host lists its interfaces").into_iter().find(able).map(|i| i.name)
 }
 
-/// Returns a group of each family, IPv6 only if the host supports it; CI must have both.
+/// Returns a group of each address family. Without an interface that carries IPv6, returns only the IPv4 group; in CI this is an
+/// error.
 fn both(last: u8, port: u16) -> Vec<SocketAddr> {
     if interface_v6().is_some() {
         return vec![group(last, port), group_v6(last.into(), port + 100)];
@@ -59,12 +60,12 @@ fn join(group: SocketAddr, membership: Membership) -> GroupSocket {
     GroupSocket::open(group, membership, &place(group), &options).expect("a receiver joins")
 }
 
-/// Returns `count` datagrams of `SEGMENT` bytes, each filled with its number.
+/// Returns `count` datagrams of `SEGMENT` bytes. All bytes of a datagram have the datagram's number as value.
 fn numbered(count: usize) -> Vec<u8> {
     (0..count).flat_map(|n| [n as u8; SEGMENT]).collect()
 }
 
-/// Returns the datagrams that arrive within a short time, or until there are `expected` ones.
+/// Receives until `expected` datagrams have arrived, or for a limited time; returns the datagrams.
 fn collect(socket: &GroupSocket, expected: usize) -> Vec<(Vec<u8>, Meta)> {
     let (mut batch, mut waiter, mut got) = (Batch::new(8), Waiter::new(), Vec::new());
     let timeout = if expected == 0 { Duration::from_millis(100) } else { Duration::from_secs(5) };
@@ -78,7 +79,7 @@ fn collect(socket: &GroupSocket, expected: usize) -> Vec<(Vec<u8>, Meta)> {
 }
 
 #[test]
-fn batch_is_sent_in_one_call_and_arrives_as_its_datagrams() {
+fn batch_sent_in_one_call_arrives_as_separate_datagrams() {
     for group in both(1, 47001) {
         let (source, receiver) = (source(group), receiver(group));
         let bytes = numbered(BATCH);
@@ -97,7 +98,7 @@ fn batch_is_sent_in_one_call_and_arrives_as_its_datagrams() {
 }
 
 #[test]
-fn a_batch_larger_than_one_call_is_split() {
+fn batch_larger_than_one_call_is_split() {
     let group = group(2, 47002);
     let (source, receiver) = (source(group), receiver(group));
     assert_eq!(source.send_batch(&numbered(150), SEGMENT).expect("sends"), SendOutcome::Sent);
@@ -127,7 +128,7 @@ fn each_of_several_receivers_on_one_host_gets_all_data() {
 }
 
 #[test]
-fn socket_receives_only_its_group_of_several_on_one_port() {
+fn socket_receives_only_its_own_group_on_a_shared_port() {
     for (here, there) in both(5, 47005).into_iter().zip(both(6, 47005)) {
         let (mine, others, source) = (receiver(here), receiver(there), source(there));
         assert_eq!(source.send_to(b"for the others", there).expect("sends"), SendOutcome::Sent);
@@ -246,7 +247,7 @@ fn oversized_datagram_is_an_error_that_states_the_limit() {
 }
 
 #[test]
-fn a_receive_buffer_that_is_too_small_is_refused() {
+fn receive_buffer_that_is_too_small_is_refused() {
     let group = group(19, 47019);
     let options = GroupOptions { receive_buffer: 4096 };
     let error = GroupSocket::open(group, Membership::AnySource, &place(group), &options);
@@ -320,7 +321,7 @@ fn receivers_and_one_source_of_a_host_share_the_groups_port() {
         let options = SourceOptions { ttl: 0, ..with(Port::Fixed(port)) };
         let third = SourceSocket::open(group, &place(group), &options);
         assert!(matches!(third, Err(NetError::PortTaken { .. })), "{third:?}");
-        // Each source receives its own answers, and receivers receive the packets to the group.
+        // Each source receives the answers to its own port, and receivers receive the packets to the group.
         for (number, source) in [&first, &second].into_iter().enumerate() {
             let answer = [number as u8; SEGMENT];
             let _sent = near.send_to(&answer, source.local_addr()).expect("sends");

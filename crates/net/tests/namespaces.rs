@@ -1,6 +1,7 @@
-//! Tests of networks: each test runs itself again in its own network namespace.
+//! Tests with virtual networks: each test starts itself again in a separate network namespace.
 //!
-//! They need root or unprivileged user namespaces. Without both they report a skip, which fails in CI.
+//! The tests need root privileges or unprivileged user namespaces. If neither is available, the tests are skipped; in CI they
+//! fail.
 
 use faircast_net::*;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -9,16 +10,16 @@ use std::time::{Duration, Instant};
 
 const GROUP: IpAddr = IpAddr::V4(Ipv4Addr::new(239, 255, 79, 1));
 const PORT: u16 = 47301;
-/// A veth pair with both ends in the namespace.
+/// A veth pair. Both ends are in the namespace and have an address.
 const CABLE: &str = "ip link add fc0 type veth peer name fc1; ip link set fc0 up; ip link set fc1 up
     ip addr add 10.98.0.1/24 dev fc0; ip addr add 10.98.1.1/24 dev fc1";
-/// One interface with an address, and another without.
+/// A veth pair with an address at one end only.
 const ONE_END: &str = "ip link add fc0 type veth peer name fc1; ip link set fc0 up; ip link set fc1 up
     ip addr add 10.98.0.1/24 dev fc0";
 
 const INSIDE: &str = "FAIRCAST_TEST_IN_NAMESPACE";
 
-/// Runs the test `name` again inside a new namespace after `setup` (shell), and there `body`.
+/// Runs the test `name` again inside a new namespace: first the shell commands `setup`, then `body`.
 fn in_namespace(name: &str, setup: &str, body: impl FnOnce()) {
     if std::env::var(INSIDE).is_ok_and(|inside| inside == name) {
         return body();
@@ -69,7 +70,7 @@ fn received(socket: &GroupSocket) -> usize {
     socket.receive(&mut Batch::new(4)).expect("receives")
 }
 
-/// Kernel: a host has no interface but lo.
+/// Needs a kernel: a host has no interface but lo.
 #[test]
 fn loopback_is_chosen_without_a_network() {
     in_namespace("loopback_is_chosen_without_a_network", "", || {
@@ -77,7 +78,7 @@ fn loopback_is_chosen_without_a_network() {
     });
 }
 
-/// Kernel: a host has no route.
+/// Needs a kernel: a host has no route.
 #[test]
 fn only_interface_with_an_address_is_chosen_without_a_route() {
     in_namespace("only_interface_with_an_address_is_chosen_without_a_route", ONE_END, || {
@@ -85,7 +86,7 @@ fn only_interface_with_an_address_is_chosen_without_a_route() {
     });
 }
 
-/// Kernel: routes choose an interface.
+/// Needs a kernel: routes choose an interface.
 #[test]
 fn route_selects_the_interface_and_ambiguity_is_an_error() {
     in_namespace("route_selects_the_interface_and_ambiguity_is_an_error", CABLE, || {
@@ -102,7 +103,7 @@ fn route_selects_the_interface_and_ambiguity_is_an_error() {
     });
 }
 
-/// Kernel: flags and addresses of interfaces.
+/// Needs a kernel: flags and addresses of interfaces.
 #[test]
 fn unusable_interfaces_are_refused_with_a_reason() {
     in_namespace("unusable_interfaces_are_refused_with_a_reason", CABLE, || {
@@ -116,11 +117,11 @@ fn unusable_interfaces_are_refused_with_a_reason() {
     });
 }
 
-/// Kernel: multicast between two interfaces.
+/// Needs a kernel: multicast between two interfaces.
 #[test]
 fn only_the_selected_interface_receives_the_group() {
     let name = "only_the_selected_interface_receives_the_group";
-    // Both ends belong to this host, so the far end must accept packets from its own address.
+    // Both ends of the veth pair belong to this host, so the receiving end must accept packets from an address of this host.
     let setup = format!("{CABLE}\necho 1 > /proc/sys/net/ipv4/conf/fc1/accept_local");
     in_namespace(name, &setup, || {
         let (near, far, loopback) = (receiver("fc0"), receiver("fc1"), receiver("lo"));
@@ -130,7 +131,7 @@ fn only_the_selected_interface_receives_the_group() {
     });
 }
 
-/// Kernel: a token bucket fills the socket's buffer.
+/// Needs a kernel: a token bucket fills the socket's buffer.
 #[test]
 fn blocked_batch_resumes_at_its_position() {
     let name = "blocked_batch_resumes_at_its_position";
@@ -154,7 +155,7 @@ fn blocked_batch_resumes_at_its_position() {
     });
 }
 
-/// Kernel: the MTU of an interface changes.
+/// Needs a kernel: the MTU of an interface changes.
 #[test]
 fn lowered_mtu_makes_datagrams_too_large() {
     in_namespace("lowered_mtu_makes_datagrams_too_large", CABLE, || {
@@ -172,10 +173,10 @@ fn lowered_mtu_makes_datagrams_too_large() {
     });
 }
 
-/// Kernel: an interface is deleted.
+/// Needs a kernel: an interface is deleted.
 #[test]
-fn missing_interface_is_an_error_that_names_the_group() {
-    in_namespace("missing_interface_is_an_error_that_names_the_group", CABLE, || {
+fn send_error_on_a_removed_interface_names_the_group() {
+    in_namespace("send_error_on_a_removed_interface_names_the_group", CABLE, || {
         let source = source("fc0", &SourceOptions::default());
         shell("ip link del fc0");
         let error = source.send_batch(b"anybody?", 8).expect_err("nowhere to send it");
@@ -183,10 +184,10 @@ fn missing_interface_is_an_error_that_names_the_group() {
     });
 }
 
-/// Kernel: the limit of memberships.
+/// Needs a kernel: the limit of memberships.
 #[test]
-fn error_over_the_membership_limit_names_the_setting() {
-    let name = "error_over_the_membership_limit_names_the_setting";
+fn error_beyond_the_membership_limit_names_the_kernel_setting() {
+    let name = "error_beyond_the_membership_limit_names_the_kernel_setting";
     let setup = format!("{CABLE}\necho 0 > /proc/sys/net/ipv4/igmp_max_memberships");
     in_namespace(name, &setup, || {
         let choice = choose(GROUP, Some("fc0")).expect("the interface exists");
@@ -197,7 +198,7 @@ fn error_over_the_membership_limit_names_the_setting() {
     });
 }
 
-/// Kernel: routes of IPv6 on lo.
+/// Needs a kernel: routes of IPv6 on lo.
 #[test]
 fn route_proposed_by_the_error_enables_ipv6_on_loopback() {
     let name = "route_proposed_by_the_error_enables_ipv6_on_loopback";

@@ -4,7 +4,7 @@ use socket2::{Domain, Protocol, SockAddr, SockAddrStorage, Socket, Type};
 use std::io;
 use std::mem;
 
-/// The protocol, as it is written in frames.
+/// The protocol number of ARP, in network byte order.
 const ETH_P_ARP: u16 = (libc::ETH_P_ARP as u16).to_be();
 
 /// Returns the link-layer broadcast address on this interface.
@@ -21,14 +21,14 @@ fn broadcast(index: u32) -> SockAddr {
     unsafe { SockAddr::new(storage, mem::size_of::<libc::sockaddr_ll>() as libc::socklen_t) }
 }
 
-/// Opens a non-blocking socket that receives ARP on this interface. Returns it with the hardware address of the interface.
+/// Opens a non-blocking socket that receives ARP on this interface. Returns the socket and the hardware address of the interface.
 pub(crate) fn open_arp(index: u32) -> io::Result<(Socket, [u8; 6])> {
     let protocol = Protocol::from(libc::c_int::from(ETH_P_ARP));
     let socket = Socket::new(Domain::PACKET, Type::DGRAM, Some(protocol))?;
     socket.set_nonblocking(true)?;
     socket.bind(&broadcast(index))?;
     let own = socket.local_addr()?;
-    // SAFETY: the kernel has written a `sockaddr_ll`, as the socket is one of packets.
+    // SAFETY: the kernel has written a `sockaddr_ll`, because the socket is a packet socket.
     let link = unsafe { &*own.as_ptr().cast::<libc::sockaddr_ll>() };
     if link.sll_halen != 6 || link.sll_hatype != libc::ARPHRD_ETHER {
         return Err(io::ErrorKind::Unsupported.into());

@@ -81,12 +81,12 @@ fn parse_control_header(bytes: &[u8]) -> Option<(usize, libc::c_int, libc::c_int
 fn note(control: &mut Control, level: libc::c_int, kind: libc::c_int, data: &[u8]) {
     match (level, kind) {
         (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-            // One octet on IPv4, an int on IPv6.
+            // The data is one octet for IPv4, an int for IPv6.
             let int = data.first_chunk().map(|b| libc::c_int::from_ne_bytes(*b) as u8);
             control.tos = int.or(data.first().copied());
         }
         (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-            // Interface, local address, destination address.
+            // The fields are interface, local address and destination address, 4 bytes each.
             let to: Option<&[u8; 4]> = data.get(8..).and_then(|d| d.first_chunk());
             control.to = to.map(|ip| Ipv4Addr::from(*ip).into());
         }
@@ -153,7 +153,7 @@ pub(crate) fn never_fragment(fd: BorrowedFd<'_>, like: IpAddr) -> io::Result<()>
     }
 }
 
-/// Enables coalescing of received datagrams (GRO). It affects only the speed, and old kernels do not support it.
+/// Enables coalescing of received datagrams (GRO). Coalescing affects only the processor time, and old kernels do not support it.
 pub(crate) fn coalesce(fd: BorrowedFd<'_>) -> io::Result<()> {
     set(fd, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
@@ -178,8 +178,8 @@ pub(crate) fn force_send_buffer(fd: BorrowedFd<'_>, bytes: libc::c_int) -> io::R
     set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, bytes)
 }
 
-/// Returns the size of a receive buffer in the caller's terms. The kernel doubles the requested size, to count its overhead, and
-/// reports the result.
+/// Returns the usable size of a receive buffer. The kernel doubles the requested size for its own overhead, and reports the
+/// result.
 pub(crate) fn usable(reported: usize) -> usize {
     reported / 2
 }
@@ -196,7 +196,7 @@ pub(crate) fn backlog(fd: BorrowedFd<'_>) -> io::Result<Backlog> {
     })
 }
 
-/// Reads a socket option of up to `N` 32-bit words; words that the kernel does not know are 0.
+/// Reads a socket option of up to `N` 32-bit words. Words that the kernel does not supply are 0.
 fn words<const N: usize>(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int) -> io::Result<[u32; N]> {
     let mut value = [0u32; N];
     let mut len = size_of_val(&value) as libc::socklen_t;
@@ -225,7 +225,7 @@ impl SegmentControl {
     }
 }
 
-/// Sends one datagram, or, with `segment`, several of that size in one call. Does not block.
+/// Sends one datagram, or several datagrams of size `segment` in one call. Does not block.
 pub(crate) fn send(
     fd: BorrowedFd<'_>,
     to: &SockAddr,
@@ -276,8 +276,8 @@ pub(crate) fn send_each(
     if sent >= 0 { Ok(sent as usize) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Receives as many datagrams as there are heads (at most [`MAX_CALL`]), each into its own `slot`
-/// bytes of `bytes`, and returns their number. Does not block.
+/// Receives up to `heads.len()` datagrams (at most [`MAX_CALL`]), each into its own `slot` bytes of `bytes`, and returns their
+/// number. Does not block.
 pub(crate) fn receive_each(
     fd: BorrowedFd<'_>,
     bytes: &mut [u8],
@@ -324,7 +324,7 @@ pub(crate) fn receive_each(
     Ok(received as usize)
 }
 
-/// A message of one part, without address and control data.
+/// Returns the header of a message with one part, without address and control data.
 fn message(part: &mut libc::iovec) -> libc::msghdr {
     // SAFETY: all-zero bytes are a valid `msghdr`: null pointers with zero lengths.
     let mut message: libc::msghdr = unsafe { mem::zeroed() };
@@ -333,7 +333,8 @@ fn message(part: &mut libc::iovec) -> libc::msghdr {
     message
 }
 
-/// Waits until a descriptor is ready or the time is over; `None` waits without a limit. Returns the number of ready descriptors.
+/// Waits until a descriptor is ready or `timeout` has passed; `None` waits without a limit. Returns the number of ready
+/// descriptors.
 pub(crate) fn poll(watched: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<usize> {
     let timeout = timeout.map(|t| libc::timespec {
         tv_sec: t.as_secs().min(i32::MAX as u64) as _,
@@ -370,13 +371,14 @@ pub(crate) fn sharpen_timers() -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Returns IPv6 addresses that the kernel does not use because another host has them, and their interfaces.
+/// Returns the IPv6 addresses that the kernel does not use because another host has them. Each address is returned with its
+/// interface.
 pub(crate) fn refused_addresses() -> Vec<(Ipv6Addr, String)> {
     let table = std::fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
     table.lines().filter_map(refused_address).collect()
 }
 
-/// Parses a line of the table: address, index, length of the prefix, scope, flags, name; in hexadecimal.
+/// Parses a line of the table: address, index, prefix length, scope, flags and name. The numbers are hexadecimal.
 fn refused_address(line: &str) -> Option<(Ipv6Addr, String)> {
     const DAD_FAILED: u32 = 0x08;
     let words: Vec<&str> = line.split_whitespace().collect();

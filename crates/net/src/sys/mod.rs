@@ -1,7 +1,7 @@
 //! The system calls that `socket2` does not cover. All unsafe code of the crate is here.
 //!
-//! `linux` has all features. `other` has the common part of all Unix systems: one datagram per call, no ECN, no receive times. It
-//! exists so that programs can be built on these systems.
+//! `linux` has all features. `other` has the features that all Unix systems have in common: one datagram per call, no ECN, no
+//! receive times. The module `other` exists so that programs can be built on these systems.
 
 use socket2::SockAddr;
 use std::ffi::CStr;
@@ -27,21 +27,21 @@ pub(crate) use other::*;
 /// A network interface of this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// The kernel's number for it.
+    /// The kernel's index of the interface.
     pub index: u32,
-    /// Its addresses.
+    /// Addresses of the interface.
     pub addrs: Vec<IpAddr>,
-    /// Maximum IP packet that it carries, in bytes.
+    /// Maximum size of an IP packet on the interface, bytes.
     pub mtu: u32,
-    /// Whether it is administratively up.
+    /// Whether the interface is administratively up.
     pub up: bool,
-    /// Whether it has a carrier: a connected cable, or a joined wireless network.
+    /// Whether the interface has a carrier: a connected cable, or a joined wireless network.
     pub connected: bool,
-    /// Whether it carries multicast.
+    /// Whether the interface can carry multicast.
     pub multicast: bool,
-    /// Whether it is a loopback interface.
+    /// Whether the interface is a loopback interface.
     pub loopback: bool,
 }
 
@@ -53,11 +53,11 @@ pub(crate) const MAX_CALL: usize = 64;
 pub(crate) struct Control {
     /// The traffic-class or type-of-service octet.
     pub(crate) tos: Option<u8>,
-    /// Time at which the kernel received it, in nanoseconds since 1970.
+    /// Time at which the kernel received the datagram, in nanoseconds since 1970.
     pub(crate) received_unix_ns: Option<u64>,
-    /// Its destination.
+    /// Destination address.
     pub(crate) to: Option<IpAddr>,
-    /// Size of each datagram that was coalesced into it.
+    /// Size of each datagram, if several datagrams were coalesced.
     pub(crate) segment: Option<usize>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn set_option<T: Copy>(
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Changes a group membership on one interface, for any source or for one.
+/// Joins or leaves a group on one interface, for any source or for one source.
 pub(crate) fn membership(
     fd: BorrowedFd<'_>,
     interface: u32,
@@ -141,15 +141,15 @@ fn storage(address: SocketAddr) -> libc::sockaddr_storage {
     // SAFETY: all-zero bytes are a valid `sockaddr_storage`, a plain C structure of integers.
     let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
     let len = (address.len() as usize).min(size_of::<libc::sockaddr_storage>());
-    // SAFETY: both sides are valid for `len` bytes (`address` says its own length, the other is
-    // bounded above) and they do not overlap.
+    // SAFETY: both sides are valid for `len` bytes and do not overlap: `len` is at most the length of `address` and the size of
+    // `storage`.
     unsafe {
         ptr::copy_nonoverlapping(address.as_ptr().cast::<u8>(), (&raw mut storage).cast::<u8>(), len);
     }
     storage
 }
 
-/// Sets the multicast interface of an IPv4 socket, by index, with the source address.
+/// Sets the multicast interface (by index) and the source address of an IPv4 socket.
 pub(crate) fn set_multicast_interface_v4(
     fd: BorrowedFd<'_>,
     interface: u32,
@@ -178,7 +178,7 @@ pub(crate) fn interfaces() -> io::Result<Vec<Interface>> {
     // SAFETY: `next` is null or an entry of the list, which is freed only when `list` is dropped.
     while let Some(entry) = unsafe { next.as_ref() } {
         next = entry.ifa_next;
-        // SAFETY: `ifa_name` is a zero-terminated string that lives as long as the list.
+        // SAFETY: `ifa_name` is a zero-terminated string that is valid as long as the list.
         let c_name = unsafe { CStr::from_ptr(entry.ifa_name) };
         let name = c_name.to_string_lossy();
         let position = found.iter().position(|i| i.name == name);
@@ -209,7 +209,7 @@ pub(crate) fn interfaces() -> io::Result<Vec<Interface>> {
     Ok(found)
 }
 
-/// Size that every IPv4 link must carry (RFC 791); used when the system reports no MTU.
+/// MTU to assume when the system reports none: the size that every IPv4 link must carry (RFC 791), bytes.
 const MINIMUM_MTU: u32 = 576;
 
 struct InterfaceList(*mut libc::ifaddrs);
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_both_families_round_trip() {
+    fn socket_addresses_of_both_families_are_parsed() {
         for text in ["192.0.2.1:7000", "[fe80::1%3]:7001"] {
             let address: SocketAddr = text.parse().expect("a literal address");
             let raw = SockAddr::from(address);

@@ -38,12 +38,12 @@ impl Head {
     }
 }
 
-/// These systems report the sender only.
+/// Does nothing: these systems report only the sender.
 pub(crate) fn ask_for_metadata(_fd: BorrowedFd<'_>, _like: IpAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// The system's default.
+/// Does nothing: the system's default applies.
 pub(crate) fn never_fragment(_fd: BorrowedFd<'_>, _like: IpAddr) -> io::Result<()> {
     Ok(())
 }
@@ -53,7 +53,7 @@ pub(crate) fn coalesce(_fd: BorrowedFd<'_>) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// On these systems a socket bound to a group receives no others.
+/// Does nothing: on these systems a socket that is bound to a group receives no packets to other groups.
 pub(crate) fn only_own_groups(_fd: BorrowedFd<'_>, _like: IpAddr) -> io::Result<()> {
     Ok(())
 }
@@ -68,7 +68,7 @@ pub(crate) fn force_send_buffer(_fd: BorrowedFd<'_>, _bytes: libc::c_int) -> io:
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The system reports the requested size.
+/// Returns `reported`: these systems report the requested size.
 pub(crate) fn usable(reported: usize) -> usize {
     reported
 }
@@ -78,7 +78,7 @@ pub(crate) fn backlog(_fd: BorrowedFd<'_>) -> io::Result<Backlog> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Sends one datagram. Several are refused, as by systems without segmentation.
+/// Sends one datagram. If there are several datagrams, returns the error of a system without segmentation.
 pub(crate) fn send(
     fd: BorrowedFd<'_>,
     to: &SockAddr,
