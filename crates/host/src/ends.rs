@@ -1,4 +1,4 @@
-//! Readers and writers of a program as input and output of sessions, in place of paths and memory.
+//! Readers and writers of a program, as input and output of a session in place of paths and memory.
 
 use crate::system::Monotonic;
 use std::fmt;
@@ -6,21 +6,21 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A reader of content. A separate thread reads it, unless it is polled. Clones share the reader: the first session that takes it
-/// reads the content, and later sessions find an empty input.
+/// A reader of content. A separate thread reads from it, unless the input is polled. Clones share the reader: the first session
+/// that takes the reader gets the content, and later sessions find an empty input.
 #[derive(Clone)]
 pub struct Input(Arc<Once<dyn Read + Send>>);
 
-/// A writer of content. A separate thread writes to it, unless it is polled. A slow reader at its other end slows the source
-/// down. Clones share the writer: only the first session that takes it can write.
+/// A writer of content. A separate thread writes to it, unless the output is polled. If the program at the other end reads
+/// slowly, the source sends more slowly. Clones share the writer: only the first session that takes the writer can write.
 #[derive(Clone)]
 pub struct Output(Arc<Once<dyn Write + Send>>);
 
-/// A value that can be taken once, with its name for users.
+/// A value that can be taken once, and a name of this value for users.
 struct Once<T: ?Sized> {
     name: PathBuf,
     value: Mutex<Option<Box<T>>>,
-    /// Clock of a polled value, which is used in the session's thread and never blocks.
+    /// The clock of a polled value; `None` for any other value. A polled value is used in the session's thread and never blocks.
     polled: Option<Monotonic>,
 }
 
@@ -40,7 +40,7 @@ impl Input {
         Input(Once::new(Box::new(reader), None))
     }
 
-    /// Creates an input that is read in the session's thread. `reader` must not block: `WouldBlock` means that no bytes are
+    /// Creates an input that is read in the session's thread. `reader` must not block: it returns `WouldBlock` if no bytes are
     /// available now.
     pub fn polling(reader: impl Read + Send + 'static, time: Monotonic) -> Input {
         Input(Once::new(Box::new(reader), Some(time)))
@@ -56,7 +56,7 @@ impl Input {
         self.0.name.clone()
     }
 
-    /// Returns the reader, or an empty reader if it was taken before.
+    /// Returns the reader; an empty reader if the reader was taken before.
     pub fn take(&self) -> Box<dyn Read + Send> {
         self.0.take().unwrap_or_else(|| Box::new(io::empty()))
     }
@@ -68,18 +68,18 @@ impl Output {
         Output(Once::new(Box::new(writer), None))
     }
 
-    /// Creates an output that is written in the session's thread. `writer` must not block: `WouldBlock` means that it accepts no
-    /// bytes now. After a flush it accepts all bytes.
+    /// Creates an output that is written in the session's thread. `writer` must not block: it returns `WouldBlock` if it accepts
+    /// no bytes now. After a flush it must accept all bytes.
     pub fn polling(writer: impl Write + Send + 'static) -> Output {
         Output(Once::new(Box::new(writer), Some(Monotonic::default())))
     }
 
-    /// Whether the output is written in the session's thread.
+    /// Returns whether the output is written in the session's thread.
     pub fn is_polled(&self) -> bool {
         self.0.polled.is_some()
     }
 
-    /// Returns the writer, or a writer that fails if it was taken before.
+    /// Returns the writer; a writer that always fails if the writer was taken before.
     pub fn take(&self) -> Box<dyn Write + Send> {
         self.0.take().unwrap_or_else(|| Box::new(TakenOutput))
     }
@@ -90,7 +90,7 @@ struct TakenOutput;
 
 impl Write for TakenOutput {
     fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-        Err(io::Error::other("another session has this output"))
+        Err(io::Error::other("another session already writes to this output"))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Outputs for the bytes of a layer: a file, a program's writer, or a named pipe that may have no reader yet.
+//! Outputs for the bytes of a layer: a file, a program's writer, or a named pipe that perhaps no program reads yet.
 
 use crate::ends::Output;
 use crate::write_behind::{Perform, Waiting, WriteBehind, file_behind, write_behind};
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Maximum number of bytes that wait for the reader of a pipe. Further bytes are lost to this reader only.
+/// Maximum number of bytes that wait for the program that reads a pipe. Further bytes are lost, but only for this program.
 const MAX_WAITING: usize = 8 << 20;
 
-/// Interval of attempts to open a pipe that has no reader.
+/// Interval between attempts to open a pipe that no program reads yet.
 const TRY_AGAIN: Duration = Duration::from_millis(20);
 
-/// Time for readers to take the waiting bytes after the end.
+/// After the last byte, time for programs to read the waiting bytes from the pipe.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The output of one layer.
@@ -48,14 +48,14 @@ pub enum LayerOutput {
 /// Result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
-    /// The bytes are written, or wait to be written.
+    /// The bytes are written, or are stored to be written soon.
     Yes,
-    /// The reader of the pipe is too slow: the bytes do not fit.
+    /// The bytes are not accepted: too many bytes wait for the reader of the pipe.
     Full,
 }
 
 impl LayerOutput {
-    /// Creates the output for a path: an existing named pipe, or a file that jobs of `perform` write.
+    /// Creates the output for a path: an existing named pipe, or a file. Jobs of `perform` write to the file.
     pub fn to(path: &Path, perform: Perform) -> LayerOutput {
         let path = path.to_path_buf();
         match path.metadata() {
@@ -70,7 +70,7 @@ impl LayerOutput {
         }
     }
 
-    /// Creates the output for a file in `directory` whose name comes from a peer. Writing creates the directory, replaces an
+    /// Creates the output for a file in `directory`; its name comes from a peer. Writing creates the directory, replaces an
     /// existing file and follows no link.
     pub fn replacing(directory: &Path, name: String, perform: Perform) -> LayerOutput {
         let (path, directory) = (directory.join(&name), directory.to_path_buf());
@@ -103,7 +103,7 @@ impl LayerOutput {
         written.map_err(|e| ObjectError::io(name, "write the stream", e)).map(|()| Written::Yes)
     }
 
-    /// Returns the number of bytes that wait for a file or a program's writer.
+    /// Returns the number of bytes that are not yet written to the file or the program's writer.
     pub fn waiting(&self) -> usize {
         match self {
             LayerOutput::Behind { waiting, .. } => waiting.bytes(),
@@ -111,7 +111,7 @@ impl LayerOutput {
         }
     }
 
-    /// Waits until all bytes for a file or a program's writer are written.
+    /// Waits until all bytes are written to the file or the program's writer.
     ///
     /// # Errors
     /// When bytes could not be written.
@@ -132,7 +132,7 @@ impl LayerOutput {
     }
 }
 
-/// Writes bytes to a named pipe in a separate thread, so that the session does not wait for its reader.
+/// Writes bytes to a named pipe in a separate thread, so that the session does not wait for the program that reads the pipe.
 pub struct PipeWriter(Arc<Shared>);
 
 #[derive(Default)]
@@ -155,7 +155,7 @@ enum Last {
     /// More bytes may follow.
     #[default]
     MoreComes,
-    /// The waiting bytes are the last.
+    /// No bytes follow the waiting bytes.
     Waits,
     /// All bytes are written, or never will be.
     Gone,
@@ -190,7 +190,7 @@ impl PipeWriter {
     }
 }
 
-/// At the end, readers get the waiting bytes within `FLUSH_TIMEOUT`.
+/// Waits until all bytes are written to the pipe, but at most for `FLUSH_TIMEOUT`.
 impl Drop for PipeWriter {
     fn drop(&mut self) {
         let end = Instant::now() + FLUSH_TIMEOUT;
@@ -208,7 +208,7 @@ impl Drop for PipeWriter {
 }
 
 impl Shared {
-    /// Opens the pipe as soon as it has a reader, and writes all bytes up to the last.
+    /// Opens the pipe as soon as a program reads it, and writes all bytes to it.
     fn carry(&self, path: &Path) -> io::Result<()> {
         let Some(mut pipe) = self.open(path)? else { return Ok(()) };
         loop {
@@ -226,7 +226,7 @@ impl Shared {
         }
     }
 
-    /// Opens the pipe as soon as it has a reader. Returns `None` if the session ends before that.
+    /// Opens the pipe as soon as a program reads it. Returns `None` if the output ends before that.
     fn open(&self, path: &Path) -> io::Result<Option<File>> {
         loop {
             let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -246,7 +246,7 @@ impl Shared {
         }
     }
 
-    /// Locks the state. A poisoned lock is safe: a thread that panics leaves only whole blocks.
+    /// Locks the state. A poisoned lock is safe, because the state contains only whole blocks even if a thread has panicked.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_wait_for_a_reader_of_a_pipe_are_bounded() {
+    fn number_of_bytes_that_wait_for_a_pipe_reader_is_bounded() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let mut output = LayerOutput::to(&pipe(dir.path()), at_once());
         let block = vec![0; MAX_WAITING / 2];

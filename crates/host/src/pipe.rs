@@ -1,4 +1,4 @@
-//! Inputs, files and named pipes. A separate thread reads each of them, so that no session waits.
+//! Inputs of bytes: readers, files and named pipes. A separate thread reads from each input, so that the session does not wait.
 
 use crate::ends::Input;
 use crate::system::Monotonic;
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Number of waiting bytes at which the reader stops: back-pressure on the writer of the pipe.
+/// Number of waiting bytes at which the thread stops reading. Then a program that writes to the pipe must wait, too.
 const MAX_WAITING: usize = 8 << 20;
 
 const CHUNK: usize = 64 << 10;
 
-/// Whether an input waits until its layer has sent the earlier bytes.
+/// Whether reading from an input waits until the layer has sent the bytes that were read before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pacing {
     /// A file: it is read at the rate of its layer.
@@ -24,10 +24,11 @@ pub enum Pacing {
     Live,
 }
 
-/// The bytes that were read from an input and not taken yet. A separate thread reads the input, so that no session waits.
+/// The bytes that were read from an input and not taken yet. A separate thread reads from the input, so that the session does not
+/// wait.
 pub struct Pipe(Arc<Shared>);
 
-/// The same bytes as a reader. A read does not wait if [`Pipe::has`] has returned `true`.
+/// A reader of the bytes of a [`Pipe`]. A read does not wait if [`Pipe::has`] has returned `true`.
 pub struct PipeReader(Arc<Shared>);
 
 #[derive(Default)]
@@ -44,7 +45,7 @@ struct State {
     ended: bool,
     failed: Option<io::Error>,
     time: Monotonic,
-    /// A polled input: the session's thread reads its available bytes.
+    /// The reader of a polled input; the session's thread reads its available bytes.
     polled: Option<Box<dyn Read + Send>>,
 }
 
@@ -62,7 +63,7 @@ impl Pipe {
         }
     }
 
-    /// Starts reading a file, or a named pipe as soon as it is opened for writing.
+    /// Starts reading from a file at once, or from a named pipe as soon as a program opens the pipe for writing.
     ///
     /// # Errors
     /// When a file cannot be opened.
@@ -71,7 +72,8 @@ impl Pipe {
             Pacing::Waits => {
                 Pipe::reading(path, File::open(path).map_err(|e| ObjectError::io(path, "read", e))?)
             }
-            // Opening a pipe waits for its other end. Therefore only the thread opens it.
+            // Opening a named pipe blocks until a program opens it for writing. Therefore only the separate thread opens the
+            // pipe.
             Pacing::Live => Pipe::reading(path, Later { path: path.to_path_buf(), file: None }),
         };
         Ok(pipe)
@@ -113,13 +115,14 @@ impl Pipe {
         (Pipe(Arc::clone(&shared)), PipeReader(shared))
     }
 
-    /// Whether `len` bytes can be read without waiting, or the pipe has ended.
+    /// Returns whether `len` bytes can be read without waiting, or the input has ended.
     pub fn has(&self, len: u64) -> bool {
         let state = self.0.lock();
         state.ended || state.bytes.len() as u64 >= len
     }
 
-    /// Returns up to `most` bytes if this many have arrived, the first byte has waited for `timeout`, or the pipe has ended.
+    /// Returns the waiting bytes, at most `most` bytes. Returns `None` if no bytes wait. Also returns `None` if fewer than `most`
+    /// bytes wait, the oldest byte has waited for less than `timeout`, and the input has not ended.
     ///
     /// # Errors
     /// When the input could not be read.
@@ -140,14 +143,14 @@ impl Pipe {
         Ok(Some(taken))
     }
 
-    /// Whether the pipe has ended and all bytes were taken.
+    /// Returns whether the input has ended and all bytes were taken.
     pub fn is_drained(&self) -> bool {
         let state = self.0.lock();
         state.ended && state.bytes.is_empty()
     }
 }
 
-/// The writing end of a pipe in memory, without a thread: its bytes are available at once.
+/// The writing end of a pipe in memory. It needs no thread: written bytes can be read at once.
 pub struct Feeder(Arc<Shared>);
 
 impl Feeder {
@@ -157,7 +160,7 @@ impl Feeder {
         (Feeder(Arc::clone(&shared)), Pipe(shared))
     }
 
-    /// Appends `bytes`. A live source takes whole blocks at once.
+    /// Appends `bytes`.
     pub fn put(&self, bytes: &[u8]) {
         self.0.lock().bytes.extend(bytes);
     }
@@ -222,7 +225,7 @@ impl State {
 }
 
 impl Shared {
-    /// Locks the state. A poisoned lock is safe: a thread that panics leaves only whole bytes.
+    /// Locks the state. A poisoned lock is safe, because the state contains only whole bytes even if a thread has panicked.
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         state.poll();
@@ -235,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_bytes_pass_in_order() {
+    fn pipe_returns_all_bytes_in_order() {
         let content: Vec<u8> = (0..1_000_000u32).map(|n| n as u8).collect();
         let (pipe, mut reader) = Pipe::reading("-", io::Cursor::new(content.clone()));
         let mut got = Vec::new();

@@ -1,4 +1,4 @@
-//! A thread that reads and seals blocks ahead, so that sending does not wait for files and hashes.
+//! A thread that reads and seals blocks in advance, so that sending need not wait until blocks are read and hashed.
 
 use faircast_object::{Hash, ObjectError, SealedBlocks, Withdrawal};
 use std::collections::VecDeque;
@@ -7,15 +7,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 /// Number of blocks that are read ahead.
 const AHEAD: u32 = 4;
 
-/// Maximum number of blocks in `early` when blocks are read on order.
+/// Maximum number of blocks in `early`, if only requested blocks are read ahead.
 const MAX_EARLY: usize = 16;
 
-/// The blocks that are read ahead.
+/// Selection of the blocks that are read ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ahead {
-    /// The blocks that follow the last block taken.
+    /// The blocks that follow the block taken last.
     InARow,
-    /// The blocks that are ordered.
+    /// The blocks that were requested by [`Reader::order`].
     AsTold,
 }
 
@@ -28,22 +28,22 @@ pub enum Age {
     Stale,
 }
 
-/// Reads the blocks of an object stream of files, mostly in order.
+/// Reads the blocks of an object stream from files. The numbers of the blocks are mostly ascending.
 pub struct Reader {
     orders: Sender<(u32, Vec<u8>)>,
     read: Receiver<Read>,
-    /// Replaces the thread when the disk has fault injection: reads in the session's thread, when a block is taken.
+    /// Used in place of the thread if the disk has fault injection: reads the requested blocks in the session's thread.
     here: Option<Box<dyn FnMut() + Send>>,
-    /// Blocks that were ordered and have not arrived, in the order of their arrival.
+    /// Blocks that were requested and that the thread has not delivered yet, in the order of delivery.
     under_way: VecDeque<u32>,
     /// Blocks that arrived and were not taken yet.
     early: Vec<Read>,
     spare: Vec<Vec<u8>>,
     blocks: u32,
     ahead: Ahead,
-    /// Files that were withdrawn by the reads so far, and not taken by the caller.
+    /// Files that reads have withdrawn, and that the caller has not taken yet.
     withdrawals: Vec<Withdrawal>,
-    /// Number of files that were withdrawn by all reads so far.
+    /// Number of files that all reads together have withdrawn so far.
     withdrawn: usize,
 }
 
@@ -55,7 +55,7 @@ struct Read {
     block: u32,
     bytes: Vec<u8>,
     sealed: Result<(u16, Hash), ObjectError>,
-    /// Files that this read has withdrawn. `withdrawn` is the total number up to this read.
+    /// Files that this read has withdrawn. `withdrawn` is the number of files withdrawn by this read and all earlier reads.
     withdrawals: Vec<Withdrawal>,
     withdrawn: usize,
 }
@@ -110,7 +110,7 @@ impl Reader {
         reader
     }
 
-    /// Limits reading ahead to blocks that are ordered.
+    /// From now on, only blocks that [`Reader::order`] requests are read ahead.
     pub fn read_on_order(&mut self) {
         self.ahead = Ahead::AsTold;
     }
@@ -120,8 +120,8 @@ impl Reader {
         std::mem::take(&mut self.withdrawals)
     }
 
-    /// Exchanges the memory in `bytes` for block `block`, sealed. Returns its number of source symbols, its hash and its age. The
-    /// blocks after it are read in the meantime.
+    /// Fills `bytes` with the sealed block `block`; the previous memory of `bytes` is reused for a later block. Returns the
+    /// number of source symbols of the block, its hash and its age. In the meantime, the thread reads the following blocks.
     pub fn take(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<(u16, Hash, Age), ObjectError> {
         self.spare.push(std::mem::take(bytes));
         let read = loop {
@@ -150,7 +150,7 @@ impl Reader {
             return sealed;
         }
         let next = block + 1..self.blocks.min(block.saturating_add(1 + AHEAD));
-        // Blocks that are not among the next ones are dropped, and their memory is reused.
+        // Blocks other than the following blocks are dropped, and the memory of the dropped blocks is reused.
         if self.early.len() > AHEAD as usize {
             for index in (0..self.early.len()).rev() {
                 if !next.contains(&self.early[index].block) {
@@ -162,12 +162,12 @@ impl Reader {
         sealed
     }
 
-    /// Orders `block` to be read after all earlier orders.
+    /// Requests block `block`; it is read after all blocks that were requested before.
     pub fn order(&mut self, block: u32) {
         let known = self.under_way.contains(&block) || self.early.iter().any(|read| read.block == block);
         if block < self.blocks && !known {
             self.under_way.push_back(block);
-            // An error is ignored: `take` detects a thread that has ended by the missing answer.
+            // An error is ignored, because `take` notices when the thread has ended.
             _ = self.orders.send((block, self.spare.pop().unwrap_or_default()));
         }
     }

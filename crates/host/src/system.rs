@@ -1,4 +1,4 @@
-//! The monotonic clock and random numbers, of the operating system or of a simulated world.
+//! The monotonic clock and random numbers. Both are those of the operating system, or those of a simulated world.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ impl Monotonic {
     }
 }
 
-/// A source of random numbers: the system's by default.
+/// A source of random numbers; by default the operating system.
 #[derive(Clone, Default)]
 pub struct Random(Option<Arc<dyn Fn() -> [u64; 4] + Send + Sync>>);
 

@@ -1,5 +1,5 @@
-//! An output that may wait for its reader or its disk. It is written outside the session, which continues to answer its source
-//! meanwhile.
+//! An output that may have to wait for its reader or its disk. Writing does not block the session's thread, so the session can
+//! always answer its source.
 
 use crate::ends::Output;
 use faircast_object::ObjectError;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Maximum number of bytes written in one call: the default capacity of a pipe (`pipe(7)`).
 const PART: usize = 64 << 10;
 
-/// Time for the reader to take the waiting bytes after the output is dropped.
+/// After the output is dropped, time for its reader to take the waiting bytes.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Work for a thread outside the session.
@@ -21,14 +21,14 @@ pub type Job = Box<dyn FnOnce() + Send>;
 /// Performs jobs, one after the other.
 pub type Perform = Arc<dyn Fn(Job) + Send + Sync>;
 
-/// The writing end, which accepts all bytes at once. [`Waiting`] reports the number of unwritten bytes.
+/// The writing end; it accepts all bytes at once. [`Waiting`] returns the number of bytes that are not written yet.
 pub struct WriteBehind {
     shared: Arc<Shared>,
     /// Performs the jobs that write to a file.
     perform: Option<Perform>,
 }
 
-/// Reports the number of bytes that are not written yet.
+/// Returns the number of bytes that are not written yet.
 pub struct Waiting(Arc<Shared>);
 
 struct Shared {
@@ -39,14 +39,14 @@ struct Shared {
 #[derive(Default)]
 struct State {
     parts: VecDeque<Vec<u8>>,
-    /// Number of unwritten bytes, including those that are being written.
+    /// Number of bytes that are not written yet, including the bytes of the present write.
     bytes: usize,
     failed: Option<io::Error>,
     /// Whether writing has failed: later bytes are refused.
     broken: bool,
     /// Whether the writing end was dropped: no more bytes follow.
     closed: bool,
-    /// A polled output: the session's thread writes to it as long as it accepts bytes.
+    /// The writer of a polled output; the session's thread writes to it while it accepts bytes.
     polled: Option<Box<dyn Write + Send>>,
     /// The file that jobs write to; `None` while a job uses it.
     file: Option<Target>,
@@ -60,8 +60,8 @@ enum Target {
 
 type MakeFile = Box<dyn FnOnce() -> Result<Box<dyn Write + Send>, ObjectError> + Send>;
 
-/// Starts writing to `output`: in the session's thread if it is polled, otherwise in a separate thread until the writing end is
-/// dropped.
+/// Starts writing to `output`. The session's thread writes to a polled output; a separate thread writes to any other output,
+/// until the writing end is dropped.
 pub fn write_behind(output: &Output) -> (WriteBehind, Waiting) {
     if !output.is_polled() {
         return in_thread(output.take());
@@ -70,7 +70,7 @@ pub fn write_behind(output: &Output) -> (WriteBehind, Waiting) {
     ends(state, None)
 }
 
-/// Starts writing to the file at `path`, which `make` creates. `perform` performs the jobs that write.
+/// Starts writing to the file at `path`; `make` creates the file. `perform` performs the jobs that write.
 pub fn file_behind<W: Write + Send + 'static>(
     path: PathBuf,
     make: impl FnOnce() -> Result<W, ObjectError> + Send + 'static,
@@ -101,10 +101,10 @@ fn in_thread(mut to: impl Write + Send + 'static) -> (WriteBehind, Waiting) {
 }
 
 impl WriteBehind {
-    /// Starts a job that creates the file, if it does not exist, and writes the waiting bytes.
+    /// Starts a job that writes the waiting bytes to the file. The job creates the file if it does not exist.
     ///
     /// # Errors
-    /// When an earlier job failed, or this job if it was performed at once.
+    /// When an earlier job has failed. Also when this job fails, provided that `perform` performs it during the call.
     pub fn begin(&self) -> io::Result<()> {
         let Some(perform) = &self.perform else { return Ok(()) };
         let target = self.shared.lock().file.take();
@@ -117,7 +117,7 @@ impl WriteBehind {
 }
 
 impl Write for WriteBehind {
-    /// Takes all of `data`, or returns the error of an earlier part.
+    /// Takes all of `data`, or returns the error of an earlier write.
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         let mut state = self.shared.lock();
         state.check()?;
@@ -140,7 +140,7 @@ impl Write for WriteBehind {
     }
 }
 
-/// At any end of a session, the reader gets the verified bytes within `FLUSH_TIMEOUT`. A job that writes to a file continues.
+/// Waits until the reader has taken all bytes, but at most for `FLUSH_TIMEOUT`. Does not wait for jobs that write to a file.
 impl Drop for WriteBehind {
     fn drop(&mut self) {
         if self.perform.is_some() {
@@ -159,14 +159,14 @@ impl Drop for WriteBehind {
 }
 
 impl Waiting {
-    /// Returns the number of unwritten bytes; 0 after a failure, which the next write reports.
+    /// Returns the number of bytes that are not written yet. After a failure it is 0, and the next write returns the error.
     pub fn bytes(&self) -> usize {
         self.0.lock().bytes
     }
 }
 
 impl State {
-    /// Returns the error that ended writing once, and `BrokenPipe` after that.
+    /// After a failure, the first call returns the error of the failure, and later calls return `BrokenPipe`.
     fn check(&mut self) -> io::Result<()> {
         match self.broken {
             true => Err(self.failed.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())),
@@ -176,7 +176,7 @@ impl State {
 }
 
 impl State {
-    /// Writes to a polled output as long as it accepts bytes.
+    /// Writes to a polled output while the output accepts bytes.
     fn poll(&mut self) {
         let Some(mut to) = self.polled.take() else { return };
         while let Some(part) = self.parts.front_mut() {
@@ -199,7 +199,7 @@ impl State {
         self.polled = Some(to);
     }
 
-    /// Writes everything to a polled output, which accepts all bytes after a flush.
+    /// Writes all waiting bytes to a polled output. After a flush, the output accepts all bytes.
     fn write_all(&mut self) {
         if let Some(to) = &mut self.polled {
             _ = to.flush(); // `poll` reports an error
@@ -213,7 +213,7 @@ impl Target {
         matches!(self, Target::Unmade(..))
     }
 
-    /// Writes all of `part` to the file, which is created if it does not exist.
+    /// Writes all of `part` to the file, and creates the file if it does not exist.
     fn write(self, part: &[u8]) -> Result<Target, ObjectError> {
         let (path, mut file) = match self {
             Target::Unmade(path, make) => (path, make()?),
@@ -267,7 +267,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Locks the state. A poisoned lock is safe: a thread that panics leaves only whole parts.
+    /// Locks the state. A poisoned lock is safe, because the state contains only whole parts even if a thread has panicked.
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.poll();
@@ -281,7 +281,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn bytes_that_wait_for_the_reader_are_counted() {
+    fn bytes_that_wait_for_a_slow_reader_are_counted() {
         let (mut reader, writer) = io::pipe().expect("there are pipes");
         let (mut out, waiting) = in_thread(writer);
         let data: Vec<u8> = (0..1_000_000_u32).map(|n| n as u8).collect();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_reader_fails_the_next_write_and_drops_bytes() {
+    fn writes_fail_and_bytes_are_dropped_after_the_reader_closes() {
         let (reader, writer) = io::pipe().expect("there are pipes");
         let (mut out, waiting) = in_thread(writer);
         drop(reader);
