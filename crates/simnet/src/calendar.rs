@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// A queue of events, each with a time `T` and a rank `K`. Events are returned in order of time. Simultaneous events are returned
-/// in order of rank, lowest first, then in order of booking.
+/// A queue of events, each with a time `T` and a rank `K`. Events are returned in the order of their times. Among simultaneous
+/// events, the event with the lowest rank is returned first; among equal ranks, the event that was booked first.
 #[derive(Debug)]
 pub struct Calendar<T, K, E> {
     heap: BinaryHeap<Entry<T, K, E>>,
@@ -46,7 +46,7 @@ impl<T: Copy + Ord, K: Ord, E> Calendar<T, K, E> {
 }
 
 impl<T: Ord, K: Ord, E> Ord for Entry<T, K, E> {
-    /// Reversed, because the heap returns its greatest entry first.
+    /// The order is reversed, because the heap returns its greatest entry first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key.cmp(&self.key)
     }

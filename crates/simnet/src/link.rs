@@ -15,11 +15,11 @@ pub struct Link {
     corruption: f64,
     /// Size above which datagrams are dropped, bytes.
     largest: usize,
-    /// Share of the datagrams that is delayed, and the greatest additional delay.
+    /// Fraction of the datagrams that are delayed, and the maximum additional delay.
     reordering: (f64, Span),
 }
 
-/// Additional delays of the copies of a datagram that arrive, compared with an undamaged link.
+/// The copies of a datagram that arrive: the delay of each copy in addition to the link's delay.
 pub type Copies = [Option<Span>; 3];
 
 impl Default for Link {
@@ -38,7 +38,7 @@ impl Default for Link {
 }
 
 impl Link {
-    /// Returns a link with this delay and no limits.
+    /// Returns a link with this delay in milliseconds and no limits.
     #[must_use]
     pub fn millis(delay: u64) -> Link {
         Link::after(Span::from_millis(delay))
@@ -80,7 +80,7 @@ impl Link {
         Link { duplication, ..self }
     }
 
-    /// Sets the share of datagrams in which one bit is changed.
+    /// Sets the fraction of datagrams in which one bit is changed.
     #[must_use]
     pub fn corrupting(self, corruption: f64) -> Link {
         Link { corruption, ..self }
@@ -92,19 +92,19 @@ impl Link {
         Link { largest, ..self }
     }
 
-    /// Delays the share `part` of the datagrams by up to `by`.
+    /// Delays the fraction `part` of the datagrams by at most `by`.
     #[must_use]
     pub fn reordering(self, part: f64, by: Span) -> Link {
         Link { reordering: (part, by), ..self }
     }
 
-    /// Returns a link with the same rate, delay and queue, without damage.
+    /// Returns a link with the same rate, delay and queue, but without damage.
     #[must_use]
     pub fn sound(self) -> Link {
         Link { rate: self.rate, delay: self.delay, queue: self.queue, ..Link::default() }
     }
 
-    /// Damages a datagram on its path to one host, and returns the copies that arrive.
+    /// Damages a datagram on its way to one host, and returns the copies that arrive.
     pub fn damage(&self, bytes: &mut [u8], rng: &mut Rng) -> Copies {
         if bytes.len() > self.largest || (self.loss > 0.0 && rng.chance(self.loss)) {
             return [None; 3];
@@ -127,11 +127,11 @@ pub struct Pipe {
     free_at: Time,
     /// Number of datagrams dropped by a full queue.
     pub dropped: u64,
-    /// Current share of the link's rate.
+    /// Available share of the link's rate.
     pub slowed: f64,
     /// Time until which all packets are dropped.
     pub cut_until: Time,
-    /// Size in bytes above which packets are dropped, and the time until which this applies.
+    /// Packets with more bytes than the first value are dropped until the time in the second value.
     pub hole: (u64, Time),
 }
 
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn full_queue_drops_and_accepts_again_when_it_has_room() {
+    fn full_queue_drops_packets_until_it_has_room_again() {
         let mut pipe = Pipe::new(Link::millis(5).mbps(8.0).fifo(2_500)); // a kilobyte takes a millisecond
         let now = Time::ZERO;
         assert_eq!(pipe.pass(1_000, now), Some(now + Span::from_millis(6)));

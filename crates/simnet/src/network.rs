@@ -1,4 +1,4 @@
-//! Sites of hosts, the path of a datagram between them, and the wake-ups of hosts.
+//! Sites of hosts, the path of a datagram between two sites, and the wake-ups of hosts.
 
 use crate::calendar::Calendar;
 use crate::link::{Copies, Link, Pipe};
@@ -9,12 +9,12 @@ use std::net::SocketAddr;
 /// Delay between hosts of one site, and between hosts that no site connects.
 const NEIGHBOURS: Span = Span::from_millis(1);
 
-/// Information that the network needs about hosts `H` with sockets `P`.
+/// Operations that the network needs from the test's hosts. `H` is the type of a host, `P` the type of a socket of a host.
 pub trait Hosts<H, P> {
-    /// Adds the sockets of a host that have joined a group to `into`.
+    /// Adds to `into` the sockets of `host` that have joined `group`.
     fn ears(&self, host: H, group: SocketAddr, into: &mut Vec<(H, P)>);
 
-    /// Damages a datagram on the last part of its path, which belongs to the host `path`. Returns the copies that arrive.
+    /// Damages a datagram on its way to or from the host `path`, behind `link`. Returns the copies that arrive.
     fn damage(&mut self, path: H, link: &Link, bytes: &mut [u8]) -> Copies;
 }
 
@@ -25,13 +25,15 @@ pub struct Site<H, D> {
     pub heads: Vec<D>,
     /// The hosts.
     pub members: Vec<H>,
-    /// The pipe from the sources to the hosts: for multicast, and for unicast unless `near` is set.
+    /// The pipe from the sources to the hosts. It carries multicast; it also carries unicast if `near` is not set.
     pub down: Pipe,
     /// The pipe from the hosts.
     pub up: Pipe,
-    /// The pipe between this site's host and all other hosts, for unicast in both directions. It replaces `down` and `up`.
+    /// If set: the pipe for unicast between the host of this site and all other hosts, in both directions, in place of `down` and
+    /// `up`.
     pub near: Option<Pipe>,
-    /// Whether the link carries all groups. Otherwise it carries the base layer and the groups that a host has joined.
+    /// Whether the link carries all groups. Otherwise it carries the base layer, and the groups that a host of the site has
+    /// joined.
     pub floods: bool,
 }
 
@@ -49,8 +51,8 @@ impl<H, D> Site<H, D> {
 pub enum Ties {
     /// The order of booking.
     Booked,
-    /// Arrivals, then wake-ups, then other events, each in the order of their hosts. An additional event does not change the
-    /// order of the existing events.
+    /// Arrivals first, then wake-ups, then other events; the events of a class in the order of their hosts. So an additional
+    /// event does not change the order of the other events.
     Hosts,
 }
 
@@ -68,13 +70,13 @@ pub enum Happens<H, P, O> {
         /// The datagram.
         bytes: Vec<u8>,
     },
-    /// The time at which a host requested to be called.
+    /// The call of a host at the time that the host has requested.
     Wakes(H),
     /// An event that the test booked.
     Other(O),
 }
 
-/// Class of an event and its host; `None` when simultaneous events are ordered by booking.
+/// Class of an event, and host of the event; `None` if simultaneous events are in the order of booking.
 type Rank<H> = Option<(u8, Option<H>)>;
 
 enum Booked<H, P, O> {
@@ -83,8 +85,8 @@ enum Booked<H, P, O> {
     Other(O),
 }
 
-/// Sites, links and the calendar. `H` names a host, `P` a socket of a host, `D` a source of multicast. `O` is the type of events
-/// that the test books.
+/// Sites, links and the calendar. Values of type `H` identify hosts, `P` sockets of a host, and `D` sources of multicast. `O` is
+/// the type of the test's own events.
 pub struct Network<H, P, D, O> {
     /// The current time.
     pub now: Time,
@@ -134,12 +136,12 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
         }
     }
 
-    /// Delivers a datagram to a socket at this time, regardless of sites and links.
+    /// Delivers a datagram to a socket at the time `at`, regardless of sites and links.
     pub fn put(&mut self, at: Time, (host, socket): (H, P), from: SocketAddr, bytes: Vec<u8>) {
         self.push(at, (0, Some(host)), Booked::Arrives { host, socket, from, bytes });
     }
 
-    /// Returns the next event, unless it is after `end`. The current time becomes the time of the event.
+    /// Returns the next event, unless it is after `end`. The current time becomes the event's time.
     pub fn next(&mut self, end: Time) -> Option<Happens<H, P, O>> {
         loop {
             let (at, booked) = self.calendar.pop_until(end)?;
@@ -148,7 +150,7 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
                 Booked::Arrives { host, socket, from, bytes } => {
                     Happens::Arrives { host, socket, from, bytes }
                 }
-                // The host has been called since, and has requested another time.
+                // Since this booking, the host has been called or has requested an earlier time.
                 Booked::Wakes(host) if self.scheduled.get(&host) != Some(&at) => continue,
                 Booked::Wakes(host) => {
                     self.scheduled.remove(&host);
@@ -159,8 +161,8 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
         }
     }
 
-    /// Sends a datagram of a source at this time to all hosts that have joined a group. Sites carry the base layer even when no
-    /// host has joined it.
+    /// Sends a source's datagram, at the time `at`, to all hosts that have joined the group. A site also carries a datagram of
+    /// the base layer if none of its hosts has joined the group.
     pub fn multicast(
         &mut self,
         hosts: &mut impl Hosts<H, P>,
@@ -202,8 +204,8 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
         }
     }
 
-    /// Returns the arrival time of a packet at another host, the host whose part of the path damages the packet, and the link
-    /// there.
+    /// Computes the path of a packet between two hosts. Returns the arrival time, the host at whose site the packet may be
+    /// damaged, and the link of this site.
     fn way(
         &mut self,
         (from, to): (H, H),
@@ -230,8 +232,8 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
             (at, link) = (pipe.pass(size, now)?, *pipe.link());
         }
         if let Some(pipe) = down.map(|site| &mut self.sites[site].down) {
-            // The packet is offered to this link at once instead of at its arrival. Reserving the link until then would drop
-            // packets that arrive earlier.
+            // The packet is offered to the second link already now, not when it leaves the first link. If the second link were
+            // reserved for a later time, it would drop other packets that arrive earlier.
             (at, path, link) = (at + pipe.pass(size, now)?.since(now), to, *pipe.link());
         }
         if up.or(down).is_none() {
