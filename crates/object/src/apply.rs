@@ -1,6 +1,8 @@
-//! Owners, attributes and special bits of received files, applied where the receiver wants them and has the permission.
+//! Owners, attributes, and set-user-ID, set-group-ID and sticky bits of received files. They are applied if the receiver wants
+//! them and has the permission.
 //!
-//! Failures in this module do not fail a transfer, as the content is complete. They are counted and reported.
+//! A failure in this module does not fail a transfer, because the file content is complete. The failures are counted and
+//! reported.
 
 use super::manifest::{Entry, PERMISSIONS};
 use super::metadata::{Aspect, Attributes, Owner, OwnersBy, Preserve};
@@ -16,12 +18,12 @@ use std::sync::Arc;
 const SETUID: u32 = 0o4000;
 const SETGID: u32 = 0o2000;
 
-/// The metadata that received files get beyond names, permission bits, times and hard links.
+/// Metadata that is applied to received files, in addition to names, permission bits, times and hard links.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wanted {
     /// The kinds of metadata.
     pub preserve: Preserve,
-    /// Owners are looked up by name or taken as numbers.
+    /// Whether owners are looked up by name or taken as numbers.
     pub owners_by: OwnersBy,
 }
 
@@ -81,13 +83,13 @@ impl<'a> Apply<'a> {
         }
     }
 
-    /// Applies owner and attributes to an open file or directory. This precedes its mode, because a change of owner clears
-    /// special bits.
+    /// Applies owner and attributes to an open file or directory. Call it before setting the mode, because a change of owner
+    /// clears the set-user-ID and set-group-ID bits.
     pub(super) fn give(&mut self, fd: impl AsFd, entry: &Entry) {
         let fd = fd.as_fd();
         if let Some((uid, gid)) = self.owner_of(entry) {
             let both = self.disk.fchown(fd, Some(uid), Some(gid));
-            // The owner of a file may change its group to another group of which he is a member.
+            // An unprivileged user can still set the group of an own file to another group of that user.
             if let Err(e) = both.or_else(|e| self.disk.fchown(fd, None, Some(gid)).and(Err(e))) {
                 self.owners.add(entry, Some(e));
             }
@@ -97,7 +99,7 @@ impl<'a> Apply<'a> {
         }
     }
 
-    /// Applies the owner to a link that was just created under this name.
+    /// Applies the owner of `entry` to the symbolic link `name` in `dir`, which was just created.
     pub(super) fn give_link(&mut self, dir: impl AsFd, name: &str, entry: &Entry) {
         if let Some((uid, gid)) = self.owner_of(entry)
             && let Err(e) = self.disk.chownat(dir, name, Some(uid), Some(gid))
@@ -106,8 +108,8 @@ impl<'a> Apply<'a> {
         }
     }
 
-    /// Returns the mode of an entry. It contains the set-user-ID and set-group-ID bits only if the receiver wants them and the
-    /// file has the user or group of the source. With another owner, these bits would grant that owner's rights.
+    /// Returns the mode for the file of an entry. The set-user-ID (set-group-ID) bit remains only if the receiver wants it and
+    /// the file has the user (group) that the entry states. Otherwise the bit would grant the rights of another user or group.
     pub(super) fn mode(&mut self, entry: &Entry, stat: impl FnOnce() -> Result<Stat, Errno>) -> Mode {
         let mut bits = entry.mode;
         if bits & !PERMISSIONS != 0 && !self.wanted.preserve.has(Aspect::Setid) {
@@ -131,7 +133,7 @@ impl<'a> Apply<'a> {
         Mode::from_raw_mode(bits)
     }
 
-    /// Returns whether links are made that lead out of the output directory.
+    /// Returns whether symbolic links that lead out of the output directory are also made.
     pub(super) fn wants_all_links(&self) -> bool {
         self.wanted.preserve.has(Aspect::Links)
     }
@@ -142,7 +144,7 @@ impl<'a> Apply<'a> {
         Some((Uid::from_raw(uid), Gid::from_raw(gid)))
     }
 
-    /// Returns the IDs of the owner on this host; each owner is looked up once.
+    /// Returns the user ID and group ID of the owner on this host. Each owner is looked up only once.
     fn ids(&mut self, owner: &Arc<Owner>) -> Ids {
         let by = self.wanted.owners_by;
         *self.ids.entry(Arc::clone(owner)).or_insert_with(|| here(owner, by))
@@ -161,13 +163,13 @@ impl<'a> Apply<'a> {
         }
     }
 
-    /// Describes what could not be applied.
+    /// Describes the metadata that could not be applied.
     pub(super) fn reported(&self) -> Vec<String> {
-        let owner = "owner and group differ from those at the source; giving files away takes root with CAP_CHOWN (a service may lack it), or a group that this user is in";
+        let owner = "owner and group differ from those at the source; only root with CAP_CHOWN (a service may lack it) can set any owner, and other users only their own groups";
         let lines = [
             self.owners.words(owner),
             self.special.words("set-user-ID or set-group-ID left out, because the file has another owner; preserve the owner too, as root"),
-            self.unwanted_special.words("set-user-ID, set-group-ID or sticky bits left out; preserve setid to have them"),
+            self.unwanted_special.words("set-user-ID, set-group-ID or sticky bits left out; preserve setid to apply them"),
             self.acls.words("without the access control list"),
             self.attributes.words("without all extended attributes"),
             self.copies.words("a copy instead of a hard link"),
@@ -176,7 +178,7 @@ impl<'a> Apply<'a> {
     }
 }
 
-/// Returns the IDs of an owner on this host: by name if the name exists, otherwise by number.
+/// Returns the user ID and group ID of an owner on this host: by name if this host has the name, otherwise by number.
 fn here(owner: &Owner, by: OwnersBy) -> Ids {
     let is_named = |name: &str| by == OwnersBy::Name && !name.is_empty();
     let user = is_named(&owner.user).then(|| User::from_name(&owner.user).ok().flatten()).flatten();

@@ -7,18 +7,18 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
     /// The bytes are too short for a trailer.
-    #[error("a block of {0} bytes cannot hold its {TRAILER} bytes of trailer")]
+    #[error("a block of {0} bytes is too short for its trailer of {TRAILER} bytes")]
     TooShort(usize),
     /// The trailer claims more data than precedes it.
-    #[error("the trailer claims {claimed} bytes of data where {room} have room")]
+    #[error("the trailer states {claimed} bytes of data, but only {room} bytes precede it")]
     Length {
         /// Claimed length.
         claimed: u32,
         /// Bytes before the trailer.
         room: usize,
     },
-    /// The hash of the data differs from the hash in the trailer: the decoded bytes are not those sent.
-    #[error("the data has the hash {found} where the trailer says {expected}")]
+    /// The hash of the data differs from the hash in the trailer, so the data differ from the data that were sent.
+    #[error("the data has the hash {found}, but the trailer states {expected}")]
     Hash {
         /// Hash in the trailer.
         expected: Hash,
@@ -32,8 +32,8 @@ pub fn hash_of(data: &[u8]) -> Hash {
     Hash(*blake3::hash(data).as_bytes())
 }
 
-/// Turns a block's data into its `K` symbols: pads the data with zeros and appends the trailer. Returns `K` and the hash of the
-/// data. `buf` keeps its memory, so one buffer serves all blocks.
+/// Converts the data of a block in `buf` to `K` symbols: pads the data with zeros and appends the trailer. Returns `K` and the
+/// hash of the data. `buf` keeps its capacity, so one buffer can be used for all blocks.
 pub fn seal_block(buf: &mut Vec<u8>, symbol_size: u16) -> (u16, Hash) {
     let (len, hash) = (buf.len(), hash_of(buf));
     let symbols = symbols_for(len, symbol_size);
@@ -45,7 +45,7 @@ pub fn seal_block(buf: &mut Vec<u8>, symbol_size: u16) -> (u16, Hash) {
     (symbols, hash)
 }
 
-/// Returns the data of a sealed block and their hash.
+/// Returns the data of a sealed block and the hash of the data.
 ///
 /// # Errors
 /// A [`BlockError`] when the bytes are not a sealed block.
@@ -71,8 +71,8 @@ pub fn data_of(bytes: &[u8]) -> Option<&[u8]> {
     room.get(..u32::from_le_bytes(*len) as usize)
 }
 
-/// Collects the hashes of blocks, in any order, for the root: the hash over the geometry and all block hashes. The root confirms
-/// that the content is complete and correct.
+/// Collects the hashes of blocks, in any order, and computes the root hash over the geometry, all block hashes and the list of
+/// withdrawn files. An equal root hash at source and receiver confirms that the content is complete and correct.
 #[derive(Debug, Clone)]
 pub struct RootHasher {
     geometry: Geometry,
@@ -80,7 +80,7 @@ pub struct RootHasher {
     known: u32,
     /// Entries of withdrawn files.
     withdrawn: BTreeSet<u32>,
-    /// The latest length and hash of a void block.
+    /// Length in bytes of the void block that was hashed last, and its hash, for reuse.
     pub(super) void: Option<(u32, Hash)>,
 }
 
@@ -95,12 +95,12 @@ impl RootHasher {
         self.geometry
     }
 
-    /// Records that a file is withdrawn. Returns `false` if that was recorded before.
+    /// Records that a file is withdrawn. Returns `false` if the withdrawal was already recorded.
     pub fn withdraw(&mut self, entry: u32) -> bool {
         self.withdrawn.insert(entry)
     }
 
-    /// Clears the list of withdrawn files and returns the files that were in it.
+    /// Removes all entries from the list of withdrawn files and returns them.
     pub(crate) fn want_withdrawn(&mut self) -> BTreeSet<u32> {
         std::mem::take(&mut self.withdrawn)
     }
@@ -120,7 +120,7 @@ impl RootHasher {
         self.geometry.stream_len = Some(stream_len);
     }
 
-    /// Records the hash of block `index`. Returns the hash recorded before, if any.
+    /// Records the hash of block `index`. Returns the previous hash of the block, if one was recorded.
     pub fn push(&mut self, index: u32, hash: Hash) -> Option<Hash> {
         let index = index as usize;
         if index >= self.hashes.len() {
@@ -131,7 +131,7 @@ impl RootHasher {
         before
     }
 
-    /// Removes and returns the hash of block `index`, if it was known.
+    /// Removes and returns the hash of block `index`, if it is recorded.
     pub fn forget(&mut self, index: u32) -> Option<Hash> {
         let forgotten = self.hashes.get_mut(index as usize).and_then(Option::take);
         self.known -= u32::from(forgotten.is_some());
@@ -148,12 +148,12 @@ impl RootHasher {
         self.known
     }
 
-    /// Returns the number after the highest block with a known hash.
+    /// Returns one more than the highest number of a block whose hash was recorded.
     pub fn end(&self) -> u32 {
         self.hashes.len() as u32 // block numbers have 32 bits
     }
 
-    /// Returns the root; `None` while a hash or the length of the object stream is missing.
+    /// Returns the root hash; `None` while the hash of a block, or the length of the object stream, is unknown.
     pub fn root(&self) -> Option<Hash> {
         let blocks = self.geometry.blocks()?;
         if self.known != blocks || self.end() != blocks {
@@ -164,7 +164,7 @@ impl RootHasher {
         for hash in &self.hashes {
             hasher.update(&hash.as_ref()?.0);
         }
-        // The geometry determines the number of hashes, so the entries after them cannot be taken for hashes.
+        // The geometry determines the number of block hashes, so the entry numbers after them cannot be mistaken for hashes.
         for entry in &self.withdrawn {
             hasher.update(&entry.to_le_bytes());
         }
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_of_data_or_trailer_is_detected() {
+    fn flipped_bit_in_data_or_trailer_of_a_block_is_detected() {
         let mut sealed = b"what was sent".to_vec();
         seal_block(&mut sealed, 56);
         for byte in (0..13).chain(sealed.len() - TRAILER..sealed.len()) {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn root_hash_depends_on_block_hashes_and_stream_length() {
+    fn root_hash_changes_with_a_block_hash_or_the_stream_length() {
         let geometry =
             Geometry { stream_len: Some(28), manifest_len: 1, symbol_size: 16, symbols_per_block: 4 };
         let root = |geometry, byte| {

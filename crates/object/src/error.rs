@@ -12,19 +12,19 @@ use std::time::{Duration, UNIX_EPOCH};
 /// Reason why an object cannot be read, stored or published.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
-    /// The disk is full. At the start of a transfer: its free space is too small for the whole transfer.
+    /// The disk is full. At the start of a transfer: the free space is too small for the whole transfer.
     #[error("{path}: {shortage}; free some space or choose another directory", path = path.display(), shortage = shortage(*needed, *available))]
     DiskFull {
         /// Path of the object.
         path: PathBuf,
-        /// Bytes still to be written, as far as known.
+        /// Bytes still to be written, as far as their number is known.
         needed: u64,
-        /// Bytes available there, if they are too few. A filesystem without inodes, or a quota, may refuse a write although
-        /// enough bytes are available.
+        /// Bytes available on the disk, if they do not suffice. A filesystem without free inodes, or a quota, may refuse a write
+        /// although enough bytes are available.
         available: Option<u64>,
     },
     /// The system denied permission.
-    #[error("{path}: no permission to {doing}; change its mode or owner, or run as a user who may", path = path.display())]
+    #[error("{path}: no permission to {doing}; change its mode or owner, or run as a user with permission", path = path.display())]
     Denied {
         /// Path of the object.
         path: PathBuf,
@@ -73,7 +73,8 @@ pub enum ObjectError {
         /// Change of the file.
         change: Change,
     },
-    /// One of several files changed while they were sent: a block that they share has other content when it is read again.
+    /// One of several files changed while they were sent: a block with bytes of these files had different content when it was
+    /// read again.
     #[error("{first} to {last}: one of these {files} files changed while it was being sent (other content, same size and time); send them again when they no longer change", first = first.display(), last = last.display())]
     ChangedOneOf {
         /// First of these files in the order of sending.
@@ -83,7 +84,7 @@ pub enum ObjectError {
         /// Number of these files.
         files: usize,
     },
-    /// An entry could not be read, and no entry may be left out.
+    /// An entry could not be read, and the source may not leave out entries.
     #[error("{path}: {reason}", path = path.display())]
     Unreadable {
         /// Path or name of the entry.
@@ -92,19 +93,19 @@ pub enum ObjectError {
         reason: String,
     },
     /// The name is not UTF-8, and only UTF-8 names can be sent.
-    #[error("{path}: the name is not UTF-8, and this format has no others; rename it, or send an archive of it", path = path.display())]
+    #[error("{path}: the name is not UTF-8, but this format carries only UTF-8 names; rename it, or send an archive of it", path = path.display())]
     NotUtf8 {
         /// The name, with unreadable bytes replaced.
         path: PathBuf,
     },
-    /// A followed symbolic link leads to a directory that contains the link.
-    #[error("{path}: this symbolic link leads to a directory above it, and following it would not end; remove it, or do not follow links", path = path.display())]
+    /// A followed symbolic link leads to one of the directories that contain the link.
+    #[error("{path}: this symbolic link leads to a directory that contains it, so following it would never end; remove the link, or do not follow links", path = path.display())]
     LinkToOwnDirectory {
         /// The link.
         path: PathBuf,
     },
     /// The path has no last component, such as `/`.
-    #[error("{path}: has no name of its own; name a directory below it", path = path.display())]
+    #[error("{path}: this path has no name; give the path of a directory below it", path = path.display())]
     NoName {
         /// The path.
         path: PathBuf,
@@ -119,12 +120,12 @@ pub enum ObjectError {
         /// Second path.
         second: PathBuf,
     },
-    /// Files were withdrawn by the source, and the output is not a directory.
+    /// The source has withdrawn files, and the output is not a directory, so it cannot omit these files.
     #[error(
         "files changed at the source while they were sent, and this output takes all files or none; receive into a directory, or send again when they no longer change"
     )]
     Withdrawn,
-    /// A block has changed once for each of its files, which are all withdrawn, and cannot change again.
+    /// A block with bytes of several files has changed too often: it has no unused symbol IDs left.
     #[error(
         "too many files that share block {index} changed while they were being sent; send them again when they no longer change"
     )]
@@ -175,7 +176,7 @@ pub enum ObjectError {
         path: PathBuf,
     },
     /// The object stream has no such block.
-    #[error("no block {index}: there are {blocks}")]
+    #[error("there is no block {index}: the object stream has {blocks} blocks")]
     NoSuchBlock {
         /// Requested index.
         index: u32,
@@ -200,7 +201,7 @@ pub enum ObjectError {
         /// Bytes of the data.
         found: usize,
     },
-    /// Two valid blocks have the same number and different content: the source changed.
+    /// Two valid blocks have the same number and different content, because the files changed at the source.
     #[error(
         "block {index} arrived with different content before; the files changed at the source, which has to start again"
     )]
@@ -208,38 +209,40 @@ pub enum ObjectError {
         /// Number of the block.
         index: u32,
     },
-    /// The end of the stream was announced at two positions.
-    #[error("the stream ended after {first} bytes and after {second}; the source is faulty or not genuine")]
+    /// The source announced two different lengths of the stream.
+    #[error(
+        "the stream was announced to end after {first} bytes, and later after {second} bytes; the source is faulty or not genuine"
+    )]
     TwoEnds {
         /// Length that was announced first.
         first: u64,
         /// Length that was announced now.
         second: u64,
     },
-    /// A name has content of a later session than this one.
-    #[error("{}: a session that was started at {} has sent it, and this one was started at {}; to accept this one, allow overwriting", .path.display(), date(*.received), date(*.offered))]
+    /// The content under a name is of a later session than the received session.
+    #[error("{}: the present content is from a session that was started at {}, but this session was started at {}, which is earlier; to accept it, allow overwriting", .path.display(), date(*.received), date(*.offered))]
     Older {
         /// The name in the output directory.
         path: PathBuf,
-        /// Start of the session that sent the present files, in nanoseconds since 1970.
+        /// Start of the session that sent the stored files, in nanoseconds since 1970.
         received: u64,
         /// Start of this session, in nanoseconds since 1970.
         offered: u64,
     },
-    /// The rest of the work on files was cancelled.
-    #[error("{path}: stopped while files were renamed; run again to finish", path = path.display())]
+    /// The work on files was cancelled before it was complete.
+    #[error("{path}: the work on files was cancelled before it was complete; run again to finish", path = path.display())]
     Cancelled {
         /// The output directory.
         path: PathBuf,
     },
     /// Directories, names and attributes take more space than allowed.
     #[error(
-        "{entries} files, links and directories take {bytes} bytes in addition to their content, more than the {most} that are allowed; raise the limit, or send an archive of them"
+        "{entries} files, links and directories take {bytes} bytes in addition to their content, but only {most} bytes are allowed; raise the limit, or send an archive of them"
     )]
     TooManyEntries {
         /// Number of entries.
         entries: usize,
-        /// Approximate bytes that they take.
+        /// Approximate number of bytes that the entries take.
         bytes: u64,
         /// Bytes that are allowed.
         most: u64,
@@ -262,7 +265,7 @@ pub enum ObjectError {
         /// Number of all blocks, as far as known.
         blocks: u32,
     },
-    /// All blocks are stored, but their root differs from the root of the source.
+    /// All blocks are stored, but their root hash differs from the source's root hash.
     #[error("the blocks have the root {found} instead of {expected}; receive again")]
     Root {
         /// Root of the source.
@@ -294,7 +297,7 @@ pub enum Change {
     /// Its time of modification changed.
     #[error("modified")]
     Modified,
-    /// Its content changed, with the same size and time.
+    /// The content of the file changed; its size and time of modification did not.
     #[error("other content, same size and time")]
     Content,
     /// It does not exist.
@@ -309,21 +312,22 @@ pub enum Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
     /// A directory where a file must go.
-    #[error("a directory is where a file has to go")]
+    #[error("a directory exists where a file must be written")]
     Directory,
     /// A file where a directory must go.
-    #[error("a file is where a directory has to go")]
+    #[error("a file exists where a directory must be created")]
     File,
-    /// A symbolic link where a directory must go; it could lead to any other directory.
-    #[error("a symbolic link is where a directory has to go, and links are not followed")]
+    /// A symbolic link in place of a directory; the link could lead to any other directory.
+    #[error("a symbolic link exists where a directory must be created, and links are not followed")]
     Symlink,
-    /// An object that is not a file, or a file with other names, where a receiver stores its state.
-    #[error("another program has put something here that is not a regular file, or has several names")]
+    /// An object in place of a state file of the receiver: either not a regular file, or a file with several names.
+    #[error("another program has put an object here that is not a regular file or has several names")]
     NotOwn,
 }
 
 impl ObjectError {
-    /// Returns whether the stored data and the source contradict each other. In that case receiving again may help.
+    /// Returns whether the stored data and the source's data contradict each other. Receiving the data again may then resolve the
+    /// contradiction.
     pub const fn is_contradiction(&self) -> bool {
         matches!(
             self,
@@ -337,7 +341,7 @@ impl ObjectError {
         )
     }
 
-    /// Like [`ObjectError::io`], while `left` bytes are still to be written.
+    /// Like [`ObjectError::io`], for a failed write with `left` bytes still to be written.
     pub fn writing(
         path: impl AsRef<Path>,
         doing: &'static str,
@@ -352,8 +356,8 @@ impl ObjectError {
         }
     }
 
-    /// Creates the error of a failed operation of the system; `doing` completes "cannot ...". If `source` is already an
-    /// `ObjectError`, returns that unchanged.
+    /// Creates the error of a failed system call; `doing` completes the phrase "cannot ...". If `source` already contains an
+    /// `ObjectError`, returns the contained error unchanged.
     pub fn io(path: impl AsRef<Path>, doing: &'static str, source: impl Into<io::Error>) -> ObjectError {
         let (path, source) = (path.as_ref().to_path_buf(), source.into());
         let source = match source.downcast::<ObjectError>() {

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-/// Work on files. One thread performs it; other threads can read its progress and cancel it. Clones share the same state.
+/// Work on files that one thread performs. Other threads can read its progress and cancel it. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct FileWork {
     shared: Arc<Shared>,
     both: Option<Both>,
 }
 
-/// A function that runs two halves of work and returns after both.
+/// A function that calls both arguments, possibly in parallel, and returns after both calls have returned.
 pub type Both = fn(&mut (dyn FnMut() + Send), &mut (dyn FnMut() + Send));
 
 /// A stage of the work.
@@ -20,7 +20,7 @@ pub type Both = fn(&mut (dyn FnMut() + Send), &mut (dyn FnMut() + Send));
 pub enum WorkStage {
     /// Verifying the data of an earlier run.
     Verifying,
-    /// Setting times, owners and modes of files, and flushing them.
+    /// Setting times, owners and modes of files, and flushing the files to the disk.
     Completing,
     /// Renaming files.
     Renaming,
@@ -41,7 +41,7 @@ const STAGES: [WorkStage; 4] =
     [WorkStage::Verifying, WorkStage::Completing, WorkStage::Renaming, WorkStage::Linking];
 
 impl FileWork {
-    /// Creates work whose halves are run by `both`; without `both` they run one after the other.
+    /// Creates work whose two halves are run by `both`; if `both` is `None`, the second half runs after the first.
     pub fn halved_by(both: Option<Both>) -> FileWork {
         FileWork { both, ..FileWork::default() }
     }
@@ -64,7 +64,7 @@ impl FileWork {
         self.shared.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// Marks a step as done; `out` is the output directory.
+    /// Counts one step as done; `out` is the output directory.
     ///
     /// # Errors
     /// [`ObjectError::Cancelled`] when the work was cancelled.

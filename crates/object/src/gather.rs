@@ -1,4 +1,4 @@
-//! Assembly of blocks from symbols: in memory ([`assembly`]), and in a temporary file for blocks that do not fit into memory
+//! Assembly of blocks from symbols: in memory ([`assembly`]), or in a temporary file for symbols that do not fit into memory
 //! ([`spill`]).
 
 pub mod assembly;

@@ -4,19 +4,21 @@ use faircast_fec::{ALIGNMENT, FecError, Shape};
 use std::fmt;
 use std::ops::Range;
 
-/// Bytes of the trailer at the end of each block: the length of its data and their hash.
+/// Bytes of the trailer at the end of each block. The trailer contains the length of the block's data and the hash of the data.
 pub const TRAILER: usize = 36;
 
-/// Maximum number of source symbols of a block. A receiver has several incomplete blocks in memory.
+/// Maximum number of source symbols of a block. It bounds the memory of a receiver, which holds several incomplete blocks at a
+/// time.
 pub const MAX_SYMBOLS: u16 = 1024;
 
 /// Largest manifest, in bytes.
 pub const MAX_MANIFEST_LEN: u32 = 256 << 20;
 
-/// Bytes of memory for the hash of a block.
+/// Bytes of memory that the hash of one block takes.
 const HASH_COST: u64 = 33;
 
-/// Memory in bytes that hashes may always take. For large content they may take one part in `PART_FOR_HASHES` of its length.
+/// Bytes of memory that block hashes may always take. For large content, block hashes may take the length of the content divided
+/// by `PART_FOR_HASHES`.
 const LITTLE_MEMORY: u64 = 64 << 20;
 const PART_FOR_HASHES: u64 = 16;
 
@@ -24,20 +26,21 @@ const PART_FOR_HASHES: u64 = 16;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; 32]);
 
-/// Identifier of a transfer: the same names, sizes, modes, times and geometry result in the same identifier.
+/// Identifier of a transfer, computed from the manifest and the geometry: equal manifests with equal geometry have the same
+/// identifier.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransferId(pub [u8; 16]);
 
 /// Division of an object stream into blocks. All fields are announced to the receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Geometry {
-    /// Length of the object stream in bytes; `None` until a live stream has ended.
+    /// Length of the object stream in bytes; `None` for a stream that has not ended.
     pub stream_len: Option<u64>,
-    /// Length in bytes of the manifest, which is the beginning of the object stream.
+    /// Length of the manifest in bytes. The manifest is at the beginning of the object stream.
     pub manifest_len: u32,
     /// Bytes per symbol, "T".
     pub symbol_size: u16,
-    /// Number of source symbols of a full block, the largest "K".
+    /// Number of source symbols of a full block: the maximum of "K".
     pub symbols_per_block: u16,
 }
 
@@ -46,7 +49,7 @@ pub struct Geometry {
 pub enum GeometryError {
     /// Symbol size or count are out of range.
     #[error(
-        "blocks of {symbols} symbols of {symbol_size} bytes; use 1 to {MAX_SYMBOLS} symbols of a multiple of {ALIGNMENT} bytes"
+        "blocks of {symbols} symbols of {symbol_size} bytes; use 1 to {MAX_SYMBOLS} symbols whose size is a multiple of {ALIGNMENT} bytes"
     )]
     Symbols {
         /// Symbols per block.
@@ -54,15 +57,18 @@ pub enum GeometryError {
         /// Bytes per symbol.
         symbol_size: u16,
     },
-    /// A block has no room for data before its trailer.
+    /// The blocks are too short: the trailer leaves no room for data.
     #[error(
         "blocks of {0} bytes have no room for data and {TRAILER} bytes of trailer; use larger or more symbols"
     )]
     NoRoom(usize),
     /// The manifest is empty, too large or longer than the object stream.
-    #[error("a manifest of {0} bytes; it takes 1 to {MAX_MANIFEST_LEN} bytes and is part of the object")]
+    #[error(
+        "the manifest has {0} bytes; it must have 1 to {MAX_MANIFEST_LEN} bytes and must not be longer than the object"
+    )]
     ManifestLen(u32),
-    /// The memory for the hashes of the blocks, which a receiver stores, is large compared with the content.
+    /// The blocks are so small that their hashes, which a receiver holds in memory, take too much memory compared with the
+    /// content.
     #[error("an object of {len} bytes in {blocks} blocks, whose hashes alone take {} bytes; use larger blocks", .blocks * HASH_COST)]
     BlocksTooSmall {
         /// Bytes of the object.
@@ -70,13 +76,13 @@ pub enum GeometryError {
         /// Number of blocks.
         blocks: u64,
     },
-    /// The object has more blocks than 32-bit block numbers allow.
+    /// The object has more blocks than can be numbered with 32 bits.
     #[error("an object of {0} bytes takes too many blocks; use larger blocks")]
     TooManyBlocks(u64),
 }
 
 impl Geometry {
-    /// Checks all conditions that the other functions rely on.
+    /// Checks all conditions that the other functions of the geometry require.
     ///
     /// # Errors
     /// A [`GeometryError`] names the value that is out of range.
@@ -95,7 +101,7 @@ impl Geometry {
             return Err(GeometryError::ManifestLen(self.manifest_len));
         }
         match self.stream_len {
-            // The largest number is reserved (`faircast_core::packet::Payload::NONE`).
+            // The largest block number is reserved (`faircast_core::packet::Payload::NONE`).
             Some(len) if len.div_ceil(self.capacity()) >= u64::from(u32::MAX) => {
                 Err(GeometryError::TooManyBlocks(len))
             }
@@ -108,7 +114,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the bytes of object stream in a full block.
+    /// Returns the number of bytes of the object stream in a full block.
     pub const fn capacity(&self) -> u64 {
         self.symbols_per_block as u64 * self.symbol_size as u64 - TRAILER as u64
     }
@@ -126,23 +132,23 @@ impl Geometry {
         (self.manifest_len as u64).div_ceil(self.capacity()) as u32
     }
 
-    /// Returns the range of bytes of the object stream in block `index`. While the length of the object stream is unknown, it is
-    /// the range of a full block. It is empty beyond the end.
+    /// Returns the range of bytes of the object stream in block `index`; an empty range for a block beyond the end. While the
+    /// length of the object stream is unknown, every block counts as full.
     pub fn range(&self, index: u32) -> Range<u64> {
         let end = self.stream_len.unwrap_or(u64::MAX);
         let start = u64::from(index) * self.capacity();
         start.min(end)..(start + self.capacity()).min(end)
     }
 
-    /// Returns the bytes of object stream in block `index`: those of a full block while the object stream's length is unknown, 0
-    /// beyond the end.
+    /// Returns the number of bytes of the object stream in block `index`; 0 for a block beyond the end. While the length of the
+    /// object stream is unknown, every block counts as full.
     pub fn block_len(&self, index: u32) -> u32 {
         let range = self.range(index);
         (range.end - range.start) as u32 // at most a block
     }
 
-    /// Returns the number of source symbols of block `index`, "K". While the object stream's length is unknown, it is the number
-    /// of a full block.
+    /// Returns the number of source symbols ("K") of block `index`. While the length of the object stream is unknown, every block
+    /// counts as full.
     pub fn symbols(&self, index: u32) -> u16 {
         symbols_for(self.block_len(index) as usize, self.symbol_size)
     }
@@ -155,12 +161,12 @@ impl Geometry {
         Shape::new(self.symbols(index), self.symbol_size)
     }
 
-    /// Returns the block that covers this byte of the object stream.
+    /// Returns the number of the block that contains the byte at this offset of the object stream.
     pub const fn block_of(&self, offset: u64) -> u32 {
         (offset / self.capacity()) as u32
     }
 
-    /// Returns the geometry as 17 bytes, for hashes and journals.
+    /// Returns the geometry encoded as 17 bytes, for hashes and journals.
     pub(crate) fn to_bytes(self) -> [u8; 17] {
         let mut bytes = [0; 17];
         bytes[0] = u8::from(self.stream_len.is_some());
@@ -190,8 +196,8 @@ pub const fn symbols_for(len: usize, symbol_size: u16) -> u16 {
 }
 
 impl TransferId {
-    /// Returns the identifier of the transfer with this manifest and geometry. A live stream keeps the identifier that was
-    /// computed without its length.
+    /// Returns the identifier of the transfer with this manifest and geometry. The identifier of a stream is computed without its
+    /// length, and does not change when the length becomes known.
     pub fn of(manifest: &[u8], geometry: &Geometry) -> TransferId {
         let mut hasher = blake3::Hasher::new_derive_key("faircast 2026 transfer id");
         hasher.update(&geometry.to_bytes()).update(manifest);
@@ -258,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_too_small_for_the_size_of_their_hashes_are_refused() {
+    fn blocks_whose_hashes_take_too_much_memory_are_refused() {
         let small = Geometry { symbol_size: 40, symbols_per_block: 1, ..geometry(2 << 30) };
         let blocks = (2u64 << 30).div_ceil(4);
         assert_eq!(small.check(), Err(GeometryError::BlocksTooSmall { len: 2 << 30, blocks }));

@@ -1,4 +1,4 @@
-//! Access to the file system of a host: every operation by descriptor, below a directory that is open.
+//! Access to the filesystem of a host. Every operation uses a descriptor and stays inside an open directory.
 
 pub mod disk;
 pub mod quota;

@@ -1,15 +1,15 @@
-//! The journal: the list of a receiver's blocks on disk.
+//! The journal: a file in which a receiver lists the blocks that it has stored.
 //!
 //! ```text
 //! header (64 bytes):  "fcjrnl1\n" ‖ transfer ‖ geometry ‖ zeros ‖ check
 //! record (40 bytes):  u32 block ‖ hash ‖ check          block 0xffff_ffff: u64 length of the object stream
 //! ```
 //!
-//! If a block has several records, the last one applies. A hash of zeros withdraws the block.
+//! If a block has several records, the last record applies. A record with a hash of zeros withdraws the block.
 //!
-//! A record is appended after its block's data was passed to the system. A killed receiver therefore loses no block. A crashed
-//! machine loses at most the data that the system had not written: at the next start the blocks are read and verified. Bad
-//! records are skipped, and a torn tail is cut off.
+//! A block is recorded after its data was passed to the system. Killing the receiver therefore loses no recorded block. A crash
+//! of the machine loses data that the system had not written to the disk. The next start detects the loss, because it reads and
+//! verifies the blocks. Invalid records are skipped, and an incomplete last record is cut off.
 
 use super::error::ObjectError;
 use super::geometry::{Geometry, Hash, TransferId};
@@ -22,7 +22,7 @@ const HEADER: usize = 64;
 const RECORD: usize = 40;
 const STREAM_LEN: u32 = u32::MAX;
 
-/// Value in place of the hash for a block that was withdrawn.
+/// Value that replaces the hash in a record that withdraws a block.
 pub(crate) const WITHDRAWN: Hash = Hash([0; 32]);
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct Journal {
 pub struct JournalContent {
     /// Blocks and hashes, in order of writing.
     pub(crate) blocks: Vec<(u32, Hash)>,
-    /// The length of the object stream, if it became known after the start.
+    /// The length of the object stream, if a record states it.
     pub(crate) stream_len: Option<u64>,
 }
 
@@ -102,15 +102,15 @@ impl Journal {
     }
 }
 
-/// Returns the length of the longest valid journal in bytes: each block is recorded and withdrawn several times. Bytes beyond it
-/// were not written by this program.
+/// Returns the maximum length of a valid journal in bytes. A journal may have several records for each block, because a block can
+/// be recorded and withdrawn repeatedly. This program does not write a longer journal.
 fn longest(geometry: Geometry) -> u64 {
     let blocks = geometry.blocks().map_or(MAX_BLOCKS_OF_STREAM, u64::from);
     HEADER as u64 + RECORD as u64 * (TIMES * blocks + MAX_EXTRA_RECORDS)
 }
 
-/// Maximum number of records for each block; maximum number of blocks for a stream of unknown length; number of records that are
-/// always allowed.
+/// Maximum number of records for each block; maximum number of blocks of a stream of unknown length; number of records allowed in
+/// addition.
 const TIMES: u64 = 16;
 const MAX_BLOCKS_OF_STREAM: u64 = 1 << 22;
 const MAX_EXTRA_RECORDS: u64 = 1 << 16;
@@ -118,7 +118,8 @@ const MAX_EXTRA_RECORDS: u64 = 1 << 16;
 /// Records that are read at a time.
 const AT_A_TIME: usize = 16_384;
 
-/// Reads the records in the first `longest` bytes of a file. Returns them and the end of the complete records.
+/// Reads the records in the first `longest` bytes of a file. Returns the content of the records, and the offset at which the
+/// complete records end.
 fn read_content(disk: &Disk, file: &File, longest: u64) -> std::io::Result<(JournalContent, u64)> {
     let (mut reported, mut end) = (JournalContent::default(), HEADER as u64);
     let mut bytes = vec![0; RECORD * AT_A_TIME];
@@ -135,7 +136,7 @@ fn read_content(disk: &Disk, file: &File, longest: u64) -> std::io::Result<(Jour
 }
 
 impl JournalContent {
-    /// Reads complete records; bytes that are not a record are skipped.
+    /// Adds the content of complete records; invalid records are skipped.
     fn take(&mut self, records: &[u8]) {
         for record in records.as_chunks::<RECORD>().0 {
             match parse(record) {
@@ -149,8 +150,8 @@ impl JournalContent {
     }
 }
 
-/// Returns the blocks in the journal of this transfer and the end of its complete records; `None` if the journal belongs to
-/// another transfer.
+/// Returns the content of a journal, and the offset at which its complete records end; `None` if the journal belongs to another
+/// transfer.
 #[cfg(any(test, fuzzing))]
 fn read(bytes: &[u8], transfer: TransferId, geometry: Geometry) -> Option<(JournalContent, u64)> {
     let (found, rest) = bytes.split_first_chunk::<HEADER>()?;
@@ -215,7 +216,7 @@ fn check(bytes: &[u8]) -> [u8; 4] {
     [a, b, c, d]
 }
 
-/// Entry point for fuzzers: checks that records are read even next to arbitrary bytes.
+/// Entry point for fuzzers: checks that valid records are read even if arbitrary bytes precede and follow them.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz(input: &[u8]) {
     let geometry = Geometry { stream_len: None, manifest_len: 100, symbol_size: 64, symbols_per_block: 8 };

@@ -8,7 +8,7 @@ use std::ops::Range;
 #[derive(Debug, Clone)]
 pub struct Layout {
     manifest_len: u64,
-    /// End of the content in the object stream, and entry, of each file that is not empty.
+    /// For each file that is not empty: the end of its content in the object stream, and the number of its entry.
     files: Vec<(u64, u32)>,
 }
 
@@ -46,14 +46,14 @@ impl Layout {
         if fits { Ok(Layout { manifest_len, files }) } else { Err(ManifestError::Sizes) }
     }
 
-    /// Returns the bytes of the object stream that hold this entry's content; `None` if it has no content.
+    /// Returns the range of the object stream that holds the content of this entry; `None` if the entry has no content.
     pub fn range_of(&self, entry: u32) -> Option<Range<u64>> {
         let at = self.files.binary_search_by_key(&entry, |&(_, entry)| entry).ok()?;
         let start = at.checked_sub(1).map_or(self.manifest_len, |before| self.files[before].0);
         Some(start..self.files[at].0)
     }
 
-    /// Returns the bytes of the manifest, which precede the content.
+    /// Returns the length of the manifest, which precedes the content, in bytes.
     pub(crate) fn manifest_len(&self) -> u64 {
         self.manifest_len
     }

@@ -1,26 +1,27 @@
-//! Objects: files, directory trees and streams as one byte string, the *object stream*, cut into blocks.
+//! Objects: files, directory trees and streams, each converted to one byte string (the *object stream*) that is divided into
+//! blocks.
 //!
 //! ```text
 //! object stream:   manifest ‖ content of file 1 ‖ content of file 2 ‖ ...
 //! block:  data ‖ zeros ‖ u32 length of the data ‖ BLAKE3 of the data      (K symbols of T bytes)
 //! ```
 //!
-//! The position of a block in the object stream does not depend on losses. A receiver can therefore store blocks in any order,
-//! stop, and continue later. The source side is an [`ObjectStream`]; the receiver side is a [`Store`] for files or a
-//! [`StreamSink`] for a pipe.
+//! The position of a block in the object stream is fixed, whatever packets are lost. A receiver can therefore store blocks in any
+//! order, stop, and continue later. A source reads an [`ObjectStream`]; a receiver writes to a [`Store`] (files) or a
+//! [`StreamSink`] (a pipe).
 //!
 //! | module | content |
 //! |---|---|
 //! | [`geometry`] [`block`] | positions of blocks; their trailers and hashes, and the root hash over all blocks |
-//! | [`manifest`] | names, sizes, modes and times; a total decoder |
+//! | [`manifest`] | names, sizes, modes and times; a decoder that accepts any bytes |
 //! | [`metadata`] | further metadata of files: owners and attributes, and their selection |
 //! | [`names`] | treatment of names with terminal control characters |
 //! | `links` | symbolic links that are followed, and links without a target at the receivers |
 //! | `walk` | search for the entries below the paths that are sent |
-//! | `apply` | owners, attributes and special bits at the receiver, where it wants them |
+//! | `apply` | owners, attributes and special bits that a receiver applies |
 //! | [`object_stream`] [`spool`] | reading files and streams at the source |
-//! | [`memory`] | files in memory in place of files on a disk |
-//! | [`SealedBlocks`] | blocks as they are sent, each always with the same bytes |
+//! | [`memory`] | files in memory instead of on a disk |
+//! | [`SealedBlocks`] | blocks as they are sent; each has the same bytes at every read |
 //! | `file_work` | progress of work on many files |
 //! | `origin_records` | record of the transfers that an output directory has received |
 //! | [`partial_transfers`] | incomplete transfers, and their deletion |

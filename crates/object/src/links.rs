@@ -1,5 +1,5 @@
-//! Symbolic links: links that are followed at the source, links without a target at the receivers, and links that stay inside an
-//! output directory.
+//! Symbolic links: links that the source follows, links whose targets receivers do not get, and links that stay inside an output
+//! directory.
 
 use super::manifest::{Entry, Kind, STATE_DIR};
 use super::names::shown;
@@ -7,23 +7,23 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// Maximum number of links that one path may pass (Linux: 40).
+/// Maximum number of links that are followed on one path (40, as in Linux).
 const MAX_PASSED: usize = 40;
 
-/// The symbolic links below a path that are sent as the files and directories to which they lead.
+/// Selection of the symbolic links that a source follows. The source sends the targets of these links in place of the links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FollowLinks {
     /// No links: all are sent as links.
     #[default]
     Never,
-    /// Links that lead out of the sent paths, judged by their names alone.
+    /// Links that lead out of the sent paths, judged only by the names in their targets.
     Unsafe,
     /// All links.
     Always,
 }
 
 impl FollowLinks {
-    /// Returns whether the link `path` with this target is followed, if the names `tops` are sent.
+    /// Returns whether the link at `path` with this target is followed, if the top-level names `tops` are sent.
     pub(super) fn follows(self, path: &OsStr, target: &OsStr, tops: &BTreeSet<OsString>) -> bool {
         match self {
             FollowLinks::Never => false,
@@ -33,7 +33,7 @@ impl FollowLinks {
     }
 }
 
-/// Returns whether a link leads out of the names `tops`, without following other links.
+/// Returns whether a link leads out of the top-level names `tops`. The target is not checked for other links.
 fn leads_out(path: &OsStr, target: &OsStr, tops: &BTreeSet<OsString>) -> bool {
     if target.as_bytes().starts_with(b"/") {
         return true;
@@ -56,23 +56,23 @@ fn directory_of(path: &OsStr) -> Vec<&[u8]> {
     names
 }
 
-/// Returns the names of a target, without empty names and `.`.
+/// Returns the names in a link target, without empty names and `.`.
 fn names_of(target: &OsStr) -> impl DoubleEndedIterator<Item = &[u8]> {
     target.as_bytes().split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."))
 }
 
-/// The end of a link at a receiver.
+/// Location of the final target of a link, after all links on the path are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// At an entry that is sent.
+    /// An entry that is sent.
     Sent,
-    /// Outside of the sent entries.
+    /// A path outside of the sent entries.
     Outside,
-    /// At no entry.
+    /// No entry.
     Nowhere,
 }
 
-/// Number of links of one kind, and the first of these links.
+/// Number of links with one kind of target, and the first of these links.
 #[derive(Default)]
 struct Strays {
     count: u64,
@@ -95,16 +95,16 @@ impl Strays {
     }
 }
 
-/// Descriptions of links that receivers get without their targets.
+/// Descriptions of the links whose targets receivers do not get.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct StrayLinks {
-    /// Links that lead out of the sent entries. The source can follow them.
+    /// Links that lead out of the sent entries. The source has an option to follow links.
     pub outside: Option<String>,
     /// Links without a target at the source.
     pub nowhere: Option<String>,
 }
 
-/// Returns the links among `entries` that receivers would get without their targets.
+/// Returns the links among `entries` whose targets receivers would not get.
 pub(super) fn stray_links(entries: &[Entry]) -> StrayLinks {
     let (mut outside, mut nowhere) = (Strays::default(), Strays::default());
     for entry in entries {
@@ -121,7 +121,7 @@ pub(super) fn stray_links(entries: &[Entry]) -> StrayLinks {
     }
 }
 
-/// Returns the end of a link, also through other links.
+/// Classifies the final target of a link, following other links.
 fn end_of(entries: &[Entry], link: &Entry, target: &OsStr) -> End {
     if target.as_bytes().starts_with(b"/") {
         return End::Outside;
@@ -161,9 +161,9 @@ fn end_of(entries: &[Entry], link: &Entry, target: &OsStr) -> End {
     if at.is_empty() { End::Outside } else { End::Sent }
 }
 
-/// Returns whether a link at `path` with this target cannot lead out of the output directory, whatever other links it passes.
-/// Such a target begins with at most one `..` for each directory above the link, followed by names only. A `..` after a name is
-/// refused: the name may be a link, and `..` would then lead to another directory.
+/// Returns whether a link at `path` with this target cannot lead out of the output directory, whatever other links exist in it.
+/// The target may begin with one `..` for each directory above the link; names must follow. A `..` after a name is refused: the
+/// name may be a link, and `..` would then mean the parent of the link's target.
 pub(crate) fn stays_inside(path: impl AsRef<OsStr>, target: impl AsRef<OsStr>) -> bool {
     let target = target.as_ref().as_bytes();
     let depth = path.as_ref().as_bytes().iter().filter(|byte| **byte == b'/').count();
@@ -184,7 +184,8 @@ mod tests {
         Entry::new(path, Kind::Symlink { target: target.into() }, 0o777, 0)
     }
 
-    /// Returns the end of the link `path` with this target, next to a directory `a` with a file, a link to it, and a link out.
+    /// Classifies the target of the link `path`. The tree contains a directory `a`, which holds a file, a link to itself, a link
+    /// to `a`, and a link that leads out of the tree.
     fn end(path: &str, target: &str) -> End {
         let mut entries = vec![
             Entry::new("a", Kind::Dir, 0o755, 0),

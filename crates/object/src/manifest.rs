@@ -8,12 +8,13 @@
 //! attributes:  0: none; n: the n-th set of the manifest; one more than there are: count ‖ (text name ‖ text value) follow
 //! ```
 //!
-//! Numbers are LEB128 (7 bits per byte, low ones first). A text is its length and its bytes. `shared` is the length of the prefix
-//! that the path has in common with the preceding entry. `mtime` is in zigzag form. [`Manifest::decode`] is total: any bytes
-//! result in an error or in a manifest whose paths all stay inside the output directory.
+//! Numbers are LEB128 (7 bits per byte, least significant first). A text is encoded as its length and its bytes. `shared` is the
+//! length of the prefix that the path has in common with the preceding path. `mtime` is in zigzag form. [`Manifest::decode`]
+//! accepts any bytes: the result is an error, or a manifest whose paths all stay inside the output directory.
 //!
-//! Version 2 is written only if an entry needs it: for an owner, attributes, a set-user-ID, set-group-ID or sticky bit, a hard
-//! link, or a name that is not UTF-8. Any other manifest is written as version 1, so that older receivers can read it.
+//! Version 2 is written only if an entry needs it. An entry needs version 2 for an owner, attributes, a set-user-ID, set-group-ID
+//! or sticky bit, a hard link, or a name that is not UTF-8. Any other manifest is written in version 1, which older receivers can
+//! read.
 
 mod named;
 mod tables;
@@ -27,28 +28,29 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::Arc;
 use tables::{ReadTables, WriteTables};
 
-/// Name of the directory, inside the output directory, for the state of the receiver. No entry may have this name as its first
-/// component.
+/// Name of the directory for the state of the receiver, inside the output directory. No path of an entry may begin with this
+/// name.
 pub const STATE_DIR: &str = ".faircast";
 
 /// Maximum number of entries of a manifest.
 pub const MAX_ENTRIES: usize = 4_000_000;
-/// Maximum number of directories above a path. All of them are open while its entry is placed.
+/// Maximum number of directories in the path of an entry. All these directories are open while the entry is placed.
 pub const MAX_DEPTH: usize = 256;
-/// Maximum number of directories in paths that are not entries. Without this limit a short text with names of one letter could
-/// require millions of directories.
+/// Maximum number of directories that occur in paths and have no entry. Without this limit, a short manifest of one-letter names
+/// could require millions of directories.
 const MAX_UNNAMED_DIRS: usize = 65_536;
-/// Maximum number of bytes of all paths and targets together. Without this limit shared prefixes could expand a short manifest to
-/// a very long one.
+/// Maximum number of bytes of all paths and link targets together. Without this limit, a short manifest with shared prefixes
+/// could expand to very long paths.
 const MAX_TEXT: usize = 256 << 20;
 /// Permission bits, and the set-user-ID, set-group-ID and sticky bits.
 pub const MODE_BITS: u32 = 0o7777;
 /// Permission bits: the only mode bits of version 1.
 pub const PERMISSIONS: u32 = 0o777;
-/// Maximum number of bytes of the attributes of all entries together. A set counts once for each entry that uses it.
+/// Maximum number of bytes of the attributes of all entries together. A set of attributes counts once for each entry that uses
+/// the set.
 const MAX_ATTRIBUTES: usize = 256 << 20;
 
-/// Minimum space of a file or directory, for [`Manifest::footprint`], in bytes.
+/// Minimum space that a file or directory takes on a disk, in bytes, for [`Manifest::footprint`].
 const DISK_BLOCK: u64 = 4096;
 const INODE: u64 = 256;
 
@@ -64,13 +66,13 @@ pub struct Manifest {
 /// A file, directory, link or stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Relative path, components separated by `/`. It need not be UTF-8.
+    /// Relative path whose components are separated by `/`. The path need not be UTF-8.
     pub path: OsString,
     /// Kind of the entry.
     pub kind: Kind,
-    /// Permission, set-user-ID, set-group-ID and sticky bits, at most [`MODE_BITS`]; 0 of a hard link.
+    /// Permission, set-user-ID, set-group-ID and sticky bits, at most [`MODE_BITS`]; 0 for a hard link.
     pub mode: u32,
-    /// Time of modification in ns since 1970; 0 of a hard link.
+    /// Time of modification in nanoseconds since 1970; 0 for a hard link.
     pub mtime: i64,
     /// Its owner, if the source states it.
     pub owner: Option<Arc<Owner>>,
@@ -98,7 +100,7 @@ pub enum Kind {
         /// Entry of the file, which precedes this one.
         to: u32,
     },
-    /// A stream: a file whose size is known only at its end. The only entry of its manifest.
+    /// A stream: a file whose size is unknown until it ends. It is the only entry of its manifest.
     Stream,
 }
 
@@ -123,7 +125,7 @@ impl Counts {
 /// Error in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// The path has no bytes, or a component has none.
+    /// The path or one of its components is empty.
     #[error("a name is empty")]
     Empty,
     /// The path starts with `/`.
@@ -142,11 +144,11 @@ pub enum PathError {
     #[error("the path is below more than {MAX_DEPTH} directories")]
     TooDeep,
     /// The path is inside the receiver's state directory.
-    #[error("\"{STATE_DIR}\" is where receivers keep their state; rename it")]
+    #[error("\"{STATE_DIR}\" is the name under which receivers store their state; rename this entry")]
     Reserved,
 }
 
-/// Reason why bytes or entries are not a valid manifest. Entries are counted from 0.
+/// Reason why bytes or entries are not a valid manifest. Entries are numbered from 0.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
     /// The bytes end too early.
@@ -160,7 +162,7 @@ pub enum ManifestError {
     Trailing(usize),
     /// The manifest has an unknown version.
     #[error(
-        "it has version {0}, this version of faircast reads 1 to {VERSION}; update faircast on the older side"
+        "it has version {0}, but this program reads only versions 1 to {VERSION}; update faircast on the older host"
     )]
     Version(u8),
     /// The manifest has version 2, but no entry needs it.
@@ -172,7 +174,7 @@ pub enum ManifestError {
         /// Offset of the number.
         at: usize,
     },
-    /// The manifest has more entries than allowed, or than its bytes could hold.
+    /// The manifest has more entries than are allowed, or more than can be encoded in its bytes.
     #[error("{0} entries; at most {MAX_ENTRIES} can be sent, and each takes {MIN_ENTRY} bytes or more")]
     TooMany(u64),
     /// All paths together are too long.
@@ -180,13 +182,13 @@ pub enum ManifestError {
     TooMuchText,
     /// Too many directories are not entries.
     #[error(
-        "entry {entry}: the paths up to it are below more than {MAX_UNNAMED_DIRS} directories that are not listed"
+        "entry {entry}: the paths up to this entry contain more than {MAX_UNNAMED_DIRS} directories that are not entries"
     )]
     TooManyDirs {
         /// Number of the entry.
         entry: usize,
     },
-    /// A path or target that is not UTF-8, in version 1.
+    /// A path or link target in a manifest of version 1 is not UTF-8.
     #[error("entry {entry}: the path or target is not UTF-8")]
     NotUtf8 {
         /// Number of the entry.
@@ -200,14 +202,14 @@ pub enum ManifestError {
         /// Error in the path.
         why: PathError,
     },
-    /// A link target that is empty, too long or has a NUL byte.
+    /// A link target is empty, is too long or contains a NUL byte.
     #[error("entry {entry}: the target of the link is empty, too long or has a NUL byte")]
     Target {
         /// Number of the entry.
         entry: usize,
     },
     /// An entry does not follow the preceding one in sort order: it is a duplicate or out of order.
-    #[error("entry {entry}: not after the one before")]
+    #[error("entry {entry}: does not follow the preceding entry in sort order")]
     Order {
         /// Number of the entry.
         entry: usize,
@@ -229,15 +231,17 @@ pub enum ManifestError {
         kind: u8,
     },
     /// The mode has more bits than this version allows.
-    #[error("entry {entry}: mode {mode:o} has bits that are no permissions")]
+    #[error("entry {entry}: mode {mode:o} has bits that are not allowed")]
     Mode {
         /// Number of the entry.
         entry: usize,
         /// The mode.
         mode: u64,
     },
-    /// A hard link to an entry that is not a file before it, or with a mode, time, owner or attributes.
-    #[error("entry {entry}: a hard link whose target is no earlier file, or with metadata of its own")]
+    /// A hard link is invalid: it does not refer to a preceding file, or it has a mode, time, owner or attributes.
+    #[error(
+        "entry {entry}: a hard link to an entry that is not an earlier file, or a hard link with metadata"
+    )]
     HardLink {
         /// Number of the entry.
         entry: usize,
@@ -259,7 +263,7 @@ pub enum ManifestError {
         /// Number of the entry.
         entry: usize,
     },
-    /// The sum of the sizes exceeds 2^63 bytes, or differs from the object stream's length.
+    /// The sum of all file sizes is 2^63 bytes or more, or does not match the length of the object stream.
     #[error("the sizes of manifest and files do not add up to the length of the object")]
     Sizes,
 }
@@ -292,31 +296,32 @@ pub fn check_path(path: impl AsRef<OsStr>) -> Result<(), PathError> {
     Ok(())
 }
 
-/// Entries on the current path that are not directories; the longest is the last. Paths arrive sorted, so all paths with the same
-/// beginning directly follow it.
+/// Paths of entries that are not directories, if they are prefixes of the current path; the longest prefix is the last element.
+/// Paths are added in sorted order, so all paths with a common prefix are consecutive.
 #[derive(Debug, Default)]
 struct Leaves<'a>(Vec<&'a [u8]>);
 
 impl<'a> Leaves<'a> {
-    /// Returns the entry that lies above the next path and is not a directory.
+    /// Returns the entry that is not a directory and is above `path` in the tree, if there is one. `path` must follow all added
+    /// paths in sorted order.
     fn above(&mut self, path: &[u8]) -> Option<&'a [u8]> {
-        // An entry sorts before everything below it. Several leaves can be prefixes of the path, but only the longest can be
-        // followed by a slash in it. After a shorter leaf the path continues like the longer leaves.
+        // An entry sorts before all paths below it. Several leaves can be prefixes of `path`. Only after the longest leaf can
+        // `path` continue with a slash, because after a shorter leaf it continues with bytes of the longest leaf.
         while self.0.pop_if(|leaf| !path.starts_with(leaf)).is_some() {}
         self.0.last().copied().filter(|leaf| path.get(leaf.len()) == Some(&b'/'))
     }
 
-    /// Adds this path, the next one, as an entry that is not a directory.
+    /// Adds a path of an entry that is not a directory. Paths are added in sorted order.
     fn push(&mut self, path: &'a [u8]) {
         self.0.push(path);
     }
 }
 
 impl Manifest {
-    /// Creates a manifest of these entries, which need not be sorted.
+    /// Creates a manifest of entries in any order.
     ///
     /// # Errors
-    /// A [`ManifestError`]; the entries are counted in their sorted order.
+    /// A [`ManifestError`] with the number of the invalid entry after sorting.
     pub fn new(mut entries: Vec<Entry>) -> Result<Manifest, ManifestError> {
         entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         let manifest = Manifest { entries };
@@ -358,8 +363,8 @@ impl Manifest {
         self.entries.iter().map(Entry::size).sum()
     }
 
-    /// Returns the approximate number of bytes that entries take on a disk in addition to their content. Each directory and link
-    /// takes a block. Each file takes its inode, name, attributes and the rest of its last block.
+    /// Returns the approximate number of bytes that all entries take on a disk in addition to their content. Each directory or
+    /// link takes a disk block. Each file takes its inode, name, attributes and the unused rest of its last disk block.
     pub fn footprint(&self) -> u64 {
         let (mut bytes, mut before) = (0, &b""[..]);
         for entry in &self.entries {
@@ -391,7 +396,7 @@ impl Manifest {
         matches!(self.entries[..], [Entry { kind: Kind::Stream, .. }])
     }
 
-    /// Returns the entries, so that a receiver can rename them.
+    /// Returns the entries, so that a receiver can change their paths.
     fn entries_mut(&mut self) -> &mut [Entry] {
         &mut self.entries
     }
@@ -417,8 +422,8 @@ impl Manifest {
             if attributes > MAX_ATTRIBUTES {
                 return Err(ManifestError::TooManyAttributes);
             }
-            // A directory that is entered for the first time is either an entry or not listed. The path of a listed directory is
-            // the part before the slash.
+            // Counts the directories of `path` that do not occur in the preceding path. Each of them has no entry, or its entry
+            // precedes this one and its path is `path` up to a slash.
             let before = entry.checked_sub(1).map_or(&b""[..], |before| self.entries[before].path.as_bytes());
             dirs += entered(before, path);
             if dirs > MAX_UNNAMED_DIRS + 2 * entry {
@@ -435,7 +440,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Checks an entry except for its path; returns the bytes of text in it.
+    /// Checks an entry except for its path; returns the number of bytes of text in the checked part.
     fn check_kind(&self, entry: usize) -> Result<usize, ManifestError> {
         let e = &self.entries[entry];
         if e.mode & !MODE_BITS != 0 {
@@ -558,7 +563,7 @@ impl Manifest {
     }
 }
 
-/// Returns the number of directories that `path` enters and the preceding path, `before`, did not.
+/// Returns the number of directories in `path` that do not occur in `before`, the path of the preceding entry.
 fn entered(before: &[u8], path: &[u8]) -> usize {
     let shared = before.iter().zip(path).take_while(|(a, b)| a == b).count();
     path[shared..].iter().filter(|byte| **byte == b'/').count()
@@ -570,18 +575,18 @@ impl Entry {
         Entry { path: path.into(), kind, mode, mtime, owner: None, attributes: None }
     }
 
-    /// Returns the path for display. Bytes that are not text are replaced. Terminal control characters, including line ends, are
-    /// written as `\x1b`.
+    /// Returns the path for display. Bytes that are not UTF-8 are replaced. Terminal control characters, including line ends, are
+    /// written as `\x1b` and so on.
     pub fn name(&self) -> Cow<'_, str> {
         shown(&self.path)
     }
 
-    /// Returns whether the entry is a name of a file or a stream.
+    /// Returns whether the entry names a file or a stream.
     pub fn is_file(&self) -> bool {
         matches!(self.kind, Kind::File { .. } | Kind::HardLink { .. } | Kind::Stream)
     }
 
-    /// Returns the bytes of its content; 0 for an entry that is not a file.
+    /// Returns the size of a file in bytes; 0 for every other kind of entry, including hard links and streams.
     pub fn size(&self) -> u64 {
         match self.kind {
             Kind::File { size } => size,
@@ -679,7 +684,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Entry point for fuzzers: checks that decoding does not panic, and that each manifest has only one accepted encoding.
+/// Entry point for fuzzers: checks that decoding does not panic, and that an accepted manifest has only one encoding.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz(bytes: &[u8]) {
     if let Ok(manifest) = Manifest::decode(bytes) {

@@ -1,4 +1,4 @@
-//! Files in memory, in place of files on a disk.
+//! Files in memory instead of on a disk.
 
 use super::manifest::{Kind, Manifest, ManifestError};
 use std::collections::BTreeMap;
@@ -29,8 +29,8 @@ impl fmt::Debug for MemoryFile {
     }
 }
 
-/// Received files in memory. A clone is the same memory: pass one clone to a session, and take the files out of the other when
-/// the session has ended. Directories and links are left out.
+/// Received files in memory. Clones share the same memory: pass one clone to a session, and take the files from another clone
+/// after the session has ended. Directories and links are not stored.
 #[derive(Clone)]
 pub struct Memory {
     limit: u64,
@@ -45,7 +45,7 @@ struct StoredFiles {
 
 impl Memory {
     /// Creates memory for `limit` bytes of content in total. A session with more content fails. Content that arrives out of order
-    /// takes more memory: at most the same amount again, or 4 MiB if that is larger.
+    /// takes additional memory: at most `limit` bytes, or 4 MiB if `limit` is smaller.
     pub fn new(limit: u64) -> Memory {
         Memory { limit, stored: Arc::default() }
     }
@@ -55,21 +55,21 @@ impl Memory {
         self.limit
     }
 
-    /// Takes the files that are complete and verified, in the order of their names, and the received part of streams. The memory
-    /// is empty afterwards and can be used again.
+    /// Takes the complete, verified files, in the order of their names, and the received parts of streams. Afterwards the memory
+    /// is empty and can be used again.
     pub fn take(&self) -> Vec<MemoryFile> {
         let mut stored = self.lock();
         stored.bytes = 0;
         std::mem::take(&mut stored.files)
     }
 
-    /// Creates a buffer for the bytes of an object until it is complete. Its first `free` bytes are not content and do not count
-    /// against the limit.
+    /// Creates a buffer that collects the bytes of an object until the object is complete. The first `free` bytes of the object
+    /// are not content and do not count against the limit.
     pub fn gather(&self, free: u64) -> Gathering {
         Gathering { memory: self.clone(), free, bytes: Arc::default() }
     }
 
-    /// Creates a stream that becomes a file of this name, however the stream ends.
+    /// Creates a stream. When the stream is dropped, its bytes become a file of this name, even if the stream is incomplete.
     pub fn stream(&self, name: impl Into<String>) -> MemoryStream {
         MemoryStream { gathering: self.gather(0), name: name.into() }
     }
@@ -84,7 +84,7 @@ impl Memory {
         let all = stored.bytes + bytes;
         if all > self.limit {
             return Err(io::Error::other(format!(
-                "the content is larger than the {} bytes of memory that it may take",
+                "the content exceeds its memory limit of {} bytes",
                 self.limit
             )));
         }
@@ -97,7 +97,7 @@ impl Memory {
         stored.bytes = stored.bytes.saturating_sub(bytes);
     }
 
-    /// Locks the files. A poisoned lock is safe, because a thread that panics has stored only whole files.
+    /// Locks the files. A poisoned lock is safe, because a panicking thread never leaves an incomplete file in the list.
     fn lock(&self) -> MutexGuard<'_, StoredFiles> {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,7 +115,7 @@ impl PartialEq for Memory {
     }
 }
 
-/// The bytes of an object stream, beginning with its manifest. They count against the limit of their memory.
+/// The bytes of an object stream, beginning with the manifest. The content counts against the limit of its [`Memory`].
 #[derive(Clone)]
 pub struct Gathering {
     memory: Memory,
@@ -124,7 +124,7 @@ pub struct Gathering {
 }
 
 impl Gathering {
-    /// Splits the complete, verified bytes into files and stores the files. Returns the number of files.
+    /// Splits the bytes, which are complete and verified, into files and stores the files. Returns the number of files.
     ///
     /// # Errors
     /// When the manifest is not valid.
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_complete_object_yields_files() {
+    fn incomplete_object_in_memory_yields_no_files() {
         let file = |path: &str, size| Entry::new(path, Kind::File { size }, 0o644, 0);
         let dir = Entry::new("d", Kind::Dir, 0o755, 0);
         let manifest = Manifest::new(vec![file("d/two", 3), dir, file("one", 2)]).expect("it is in order");
@@ -239,12 +239,12 @@ mod tests {
     }
 
     #[test]
-    fn content_over_the_limit_is_refused_and_releases_memory() {
+    fn dropped_object_that_exceeds_the_limit_releases_its_memory() {
         let memory = Memory::new(10);
         let mut first = memory.gather(0);
         first.write_all(&[0; 10]).expect("just enough");
         let error = first.write_all(&[0]).expect_err("too much");
-        assert!(error.to_string().contains("10 bytes of memory"), "{error}");
+        assert!(error.to_string().contains("memory limit of 10 bytes"), "{error}");
         drop(first);
         memory.stream("again").write_all(&[1; 10]).expect("the room is there again");
         assert_eq!(names(&memory), [("again".into(), vec![1; 10])]);

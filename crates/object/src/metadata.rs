@@ -1,48 +1,48 @@
-//! Metadata of files beyond name, permission bits and time: owners, attributes, and the selection of them.
+//! Metadata of files beyond names, permission bits and times: owners and attributes, and the selection of metadata.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// Maximum number of owners of a manifest. A receiver may look up each of them by name.
+/// Maximum number of owners in a manifest. A receiver may look up each owner by name.
 pub const MAX_OWNERS: usize = 4_096;
 /// Maximum number of different sets of attributes of a manifest.
 pub const MAX_ATTRIBUTE_SETS: usize = 65_536;
 /// Maximum number of attributes of a file.
 pub const MAX_NAMES: usize = 256;
-/// Longest name of an attribute, a user or a group, in bytes (Linux has this limit for attributes).
+/// Maximum length of the name of an attribute, user or group, in bytes (for attributes, the limit of Linux).
 pub const MAX_NAME: usize = 255;
-/// Longest value of an attribute, in bytes (the limit of Linux).
+/// Maximum length of the value of an attribute, in bytes (the limit of Linux).
 pub const MAX_VALUE: usize = 65_536;
-/// Maximum number of bytes of the names and values of a file's attributes.
+/// Maximum number of bytes of all names and values of a file's attributes.
 pub const MAX_SET: usize = 2 * MAX_VALUE;
 
 /// The attribute in which Linux stores a file's access control list.
 pub const ACCESS_ACL: &str = "system.posix_acl_access";
-/// The attribute in which Linux stores the list that new files in a directory inherit.
+/// The attribute in which Linux stores the access control list that new files in a directory get.
 pub const DEFAULT_ACL: &str = "system.posix_acl_default";
 
 /// Metadata that a source sends or a receiver applies, beyond names, permission bits, times and hard links.
 ///
-/// The text form is a list of names separated by commas, or `all`.
+/// As text, a selection is a list of names separated by commas, or `all`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Preserve(BTreeSet<Aspect>);
 
-/// A kind of metadata that [`Preserve`] may contain.
+/// A kind of metadata that can be selected with [`Preserve`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Aspect {
     /// Owner and group.
     Owner,
-    /// Set-user-ID, set-group-ID and sticky bits. A receiver sets the first two only if the file has the user or group of the
-    /// source.
+    /// Set-user-ID, set-group-ID and sticky bits. A receiver sets the set-user-ID (set-group-ID) bit only if the file has the
+    /// same user (group) as at the source.
     Setid,
     /// POSIX access control lists.
     Acls,
     /// Extended attributes of users (`user.*`).
     Xattrs,
-    /// Extended attributes of the system, for root (`trusted.*`, and `security.*` such as capabilities).
+    /// Extended attributes that only root can set (`trusted.*`, and `security.*` such as capabilities).
     Privileged,
-    /// Symbolic links that lead out of the output directory, including absolute ones. This applies to receivers.
+    /// Symbolic links that lead out of the output directory, and links with an absolute target. Only receivers use this aspect.
     Links,
 }
 
@@ -61,7 +61,7 @@ const ASPECTS: [(&str, Aspect); 6] = [
 pub struct UnknownAspect(pub String);
 
 impl Preserve {
-    /// Returns an empty selection: only the metadata that are always preserved.
+    /// Returns an empty selection: only metadata that is always preserved.
     #[must_use]
     pub fn nothing() -> Preserve {
         Preserve::default()
@@ -122,7 +122,7 @@ impl fmt::Display for Preserve {
 }
 
 impl Aspect {
-    /// Returns the aspect of an attribute with this name; `None` if such attributes are never sent.
+    /// Returns the aspect to which an attribute with this name belongs; `None` if such attributes are never sent.
     pub(super) fn of_attribute(name: &str) -> Option<Aspect> {
         match name {
             ACCESS_ACL | DEFAULT_ACL => Some(Aspect::Acls),
@@ -140,10 +140,10 @@ fn is_below(name: &str, namespace: &str) -> bool {
 /// Whether a receiver identifies users and groups by name or by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OwnersBy {
-    /// By name if this host has the name, otherwise by number.
+    /// By name if this host has the name of the user or group, otherwise by number.
     #[default]
     Name,
-    /// By number, regardless of the name on this host.
+    /// By number, regardless of the names on this host.
     Number,
 }
 
@@ -154,9 +154,9 @@ pub struct Owner {
     pub uid: u32,
     /// Number of the group.
     pub gid: u32,
-    /// Name of the user; empty when it has none.
+    /// Name of the user; empty if the user ID has no name.
     pub user: String,
-    /// Name of the group; empty when it has none.
+    /// Name of the group; empty if the group ID has no name.
     pub group: String,
 }
 
@@ -167,31 +167,33 @@ pub struct Attributes(Vec<(String, Vec<u8>)>);
 /// Error in an owner or in attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
-    /// The ID is not valid: the system reserves the largest number for "unchanged".
+    /// The user or group ID is the largest number, which the system reserves for "unchanged".
     #[error("the number of its owner or group is not valid")]
     NoId,
-    /// A name of a user or group is too long or has characters that such names cannot have.
+    /// A user or group name is too long, or has characters that are not allowed in such names.
     #[error("the name of its owner or group is not valid")]
     OwnerName,
-    /// A reference to an owner or set that has not been defined.
+    /// A reference to an owner or a set of attributes that is not defined.
     #[error("it refers to owner or attributes number {0}, which are not defined yet")]
     Unknown(u64),
-    /// An owner or set that was defined before under another number.
+    /// An owner or a set of attributes is defined twice, under two numbers.
     #[error("owner or attributes number {0} are defined twice")]
     Twice(u64),
-    /// The manifest has more owners or sets than allowed.
+    /// The manifest has more owners or sets of attributes than allowed.
     #[error("more than {0} different owners or sets of attributes")]
     TooMany(usize),
     /// The set has no attributes, or more than allowed.
-    #[error("{0} attributes; there are 1 to {MAX_NAMES}")]
+    #[error("it has {0} attributes; 1 to {MAX_NAMES} are allowed")]
     Count(u64),
     /// The name of an attribute is not allowed.
     #[error("the name of an attribute is not allowed, or not in order")]
     AttributeName,
-    /// A value is too long, or the whole set is.
-    #[error("an attribute of more than {MAX_VALUE} bytes, or attributes of more than {MAX_SET} together")]
+    /// A value, or a whole set of attributes, is too long.
+    #[error(
+        "an attribute has more than {MAX_VALUE} bytes, or all attributes together have more than {MAX_SET} bytes"
+    )]
     TooLong,
-    /// The attribute of an access control list does not contain one.
+    /// The attribute for an access control list does not contain a valid list.
     #[error("its access control list is not valid")]
     Acl,
 }
@@ -209,7 +211,7 @@ impl Owner {
 }
 
 impl Attributes {
-    /// Creates a set of these attributes, which must be in the order of their names.
+    /// Creates a set of these attributes, which must be sorted by name.
     ///
     /// # Errors
     /// [`MetadataError`] states the error.
@@ -219,7 +221,7 @@ impl Attributes {
         Ok(set)
     }
 
-    /// Returns names and values, in the order of the names.
+    /// Returns the names and values of all attributes, sorted by name.
     pub fn all(&self) -> &[(String, Vec<u8>)] {
         &self.0
     }
@@ -255,8 +257,8 @@ impl Attributes {
 /// Maximum number of entries of an access control list.
 const MAX_ACL: usize = 1_024;
 
-/// Returns whether this is an access control list in the format of Linux (linux/posix_acl_xattr.h): u32 version 2, then entries
-/// of u16 tag, u16 permissions and u32 number.
+/// Returns whether `value` is an access control list in the format of Linux (linux/posix_acl_xattr.h): u32 version 2, then
+/// entries of u16 tag, u16 permissions and u32 number.
 fn is_acl(value: &[u8]) -> bool {
     let Some((version, entries)) = value.split_first_chunk::<4>() else { return false };
     let (entries, rest) = entries.as_chunks::<8>();

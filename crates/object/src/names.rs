@@ -1,9 +1,9 @@
 //! Treatment of names with terminal control characters at a receiver.
 //!
-//! A file name may contain any byte but `/` and NUL. Listings show names on a terminal, and scripts read them line by line. A
-//! name can contain escape sequences, line ends or bidirectional control characters. With such a name a source could control the
-//! terminal of anyone who lists the received files. Unless the receiver wants such names unchanged, their bytes are written as
-//! `\x1b`, which `printf '%b'` reads back.
+//! A file name may contain any byte except `/` and NUL. It can therefore contain escape sequences, line ends and bidirectional
+//! control characters. Listings show names on a terminal, and scripts read names line by line. With such a name, a source could
+//! control the terminal of anyone who lists the received files. By default, a receiver therefore writes the bytes of control
+//! characters as `\x1b` and so on; `printf '%b'` converts them back.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -11,15 +11,15 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::str::FromStr;
 
-/// Longest path and longest target of a link, in bytes (the limit of Linux).
+/// Maximum length of a path, and of a link target, in bytes (the limit of Linux).
 pub const MAX_PATH_LEN: usize = 4095;
-/// Longest component of a path, in bytes (the limit of Linux).
+/// Maximum length of a component of a path, in bytes (the limit of Linux).
 pub const MAX_NAME_LEN: usize = 255;
 
 /// Treatment of a name with terminal control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Names {
-    /// Control characters are written as `\x1b`, and so on.
+    /// Control characters are written in escaped form, such as `\x1b`.
     #[default]
     Escape,
     /// Names are unchanged.
@@ -34,12 +34,14 @@ pub enum NameError {
     /// The receiver refuses names with control characters.
     #[error("\"{0}\" has control characters; receive it with names escaped or kept")]
     Refused(String),
-    /// The escaped form of the name is longer than a name or path may be.
-    #[error("\"{0}\" has control characters, and is too long with these escaped; receive it with names kept")]
+    /// The escaped form of a name or path is longer than allowed.
+    #[error(
+        "\"{0}\" has control characters, and is too long after they are escaped; receive it with names kept"
+    )]
     TooLong(String),
     /// Another entry already has the escaped name.
     #[error(
-        "\"{0}\" has control characters, and another entry has that name already; receive it with names kept"
+        "\"{0}\" is a name with escaped control characters, and another entry already has this name; receive it with names kept"
     )]
     Clash(String),
 }
@@ -72,8 +74,8 @@ impl fmt::Display for Names {
     }
 }
 
-/// Returns whether a terminal or a log viewer interprets this character instead of displaying it: control characters, Unicode's
-/// line and paragraph separators, and its bidirectional controls.
+/// Returns whether a terminal or log viewer interprets this character instead of displaying it. Such characters are control
+/// characters, Unicode's line and paragraph separators, and Unicode's bidirectional controls.
 pub fn is_command(c: char) -> bool {
     let breaks_line = matches!(c, '\u{2028}' | '\u{2029}');
     let turns =
@@ -81,8 +83,8 @@ pub fn is_command(c: char) -> bool {
     c.is_control() || breaks_line || turns
 }
 
-/// Returns a name or path with control characters written as `\x1b`, byte by byte. Bytes that are not UTF-8 stay unchanged, except for
-/// ASCII control characters among them.
+/// Returns a name or path in which each byte of a control character is written in escaped form, such as `\x1b`. Bytes that are
+/// not UTF-8 stay unchanged.
 pub(super) fn escaped(name: &OsStr) -> Cow<'_, OsStr> {
     let bytes = name.as_bytes();
     if !bytes.utf8_chunks().any(|chunk| chunk.valid().contains(is_command)) {
@@ -103,7 +105,7 @@ pub(super) fn escaped(name: &OsStr) -> Cow<'_, OsStr> {
     Cow::Owned(OsString::from_vec(shown))
 }
 
-/// Returns a name or path for display, in one line.
+/// Returns a name or path for display on one line.
 pub(super) fn shown(name: &OsStr) -> Cow<'_, str> {
     match escaped(name) {
         Cow::Borrowed(name) => name.to_string_lossy(),
@@ -111,7 +113,7 @@ pub(super) fn shown(name: &OsStr) -> Cow<'_, str> {
     }
 }
 
-/// Returns the escaped path of an entry; `None` if the path stays unchanged.
+/// Returns the path that an entry gets at the receiver; `None` if the path stays unchanged.
 pub(super) fn path_by(names: Names, path: &OsStr) -> Result<Option<OsString>, NameError> {
     let (Names::Escape | Names::Refuse) = names else { return Ok(None) };
     let Cow::Owned(shown) = escaped(path) else { return Ok(None) };
@@ -126,13 +128,13 @@ pub(super) fn path_by(names: Names, path: &OsStr) -> Result<Option<OsString>, Na
     Ok(Some(shown))
 }
 
-/// States how many names differ from those at the source.
+/// Returns a message with the number of names that were escaped.
 pub(crate) fn reported(changed: u64) -> String {
     let names = if changed == 1 { "name has" } else { "names have" };
-    format!("{changed} {names} control characters, which were written as \\x1b and the like")
+    format!("{changed} {names} control characters, which were escaped, for example as \\x1b")
 }
 
-/// Returns the name of a single file after the treatment of [`Names`].
+/// Returns the name that a single file gets at the receiver.
 ///
 /// # Errors
 /// When the name is refused, or becomes too long.

@@ -21,7 +21,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A byte string of a manifest and the content of its files, read block by block.
+/// An object stream at the source: a manifest and the content of its files, read block by block.
 #[derive(Debug)]
 pub struct ObjectStream {
     manifest: Manifest,
@@ -40,7 +40,7 @@ pub struct ObjectStream {
 /// Files that changed or could not be read while they were sent.
 #[derive(Debug, Default)]
 struct Withdrawals {
-    /// Whether withdrawals are allowed; otherwise a changed file is an error. At least one file must remain.
+    /// Whether withdrawals are allowed. If not, a changed file is an error. At least one file must not be withdrawn.
     allowed: bool,
     entries: BTreeSet<u32>,
     /// Withdrawals that the caller has not taken yet.
@@ -64,13 +64,13 @@ enum StreamContent {
 pub enum BlockRead {
     /// The block's data is in the buffer.
     Data,
-    /// The stream ended before this block. The geometry now contains the length.
+    /// The stream ended before this block. From now on, the geometry contains the length of the stream.
     End,
 }
 
 impl ObjectStream {
-    /// Reads the names, sizes, modes and times of these files and trees, in a fixed order. Links below the paths are sent as
-    /// links; the paths themselves may be links and are followed.
+    /// Reads the names, sizes, modes and times of these files and trees, in a fixed order. A given path that is a link is
+    /// followed. Links below the given paths are sent as links.
     ///
     /// # Errors
     /// As [`ObjectStream::open_with`].
@@ -82,11 +82,12 @@ impl ObjectStream {
         ObjectStream::open_with(paths, &Reading::default(), symbol_size, symbols_per_block)
     }
 
-    /// Opens like [`ObjectStream::open`], with further metadata of the files. Files that cannot be read or sent are left out
-    /// ([`ObjectStream::left_out`]), unless `reading` refuses that.
+    /// Like [`ObjectStream::open`], but `reading` selects further metadata and the treatment of files. By default, files that
+    /// cannot be read or sent are left out ([`ObjectStream::left_out`]).
     ///
     /// # Errors
-    /// An [`ObjectError`] with the path that cannot be read or sent, if no file may be left out or no file is left.
+    /// An [`ObjectError`] with the path that cannot be read or sent, if no file may be left out or if all files would be left
+    /// out.
     pub fn open_with(
         paths: &[PathBuf],
         reading: &Reading,
@@ -127,8 +128,8 @@ impl ObjectStream {
         Ok(object)
     }
 
-    /// Sends the bytes of `reader` until it ends, as a file called `name`. `started` (ns since 1970) distinguishes this stream
-    /// from others of the same name. The bytes are stored in `spool_dir` until the end.
+    /// Creates an object stream of one file, called `name`, that contains the bytes of `reader`. `started` (ns since 1970)
+    /// distinguishes this stream from other streams of the same name. The bytes are stored in a temporary file in `spool_dir`.
     ///
     /// # Errors
     /// An [`ObjectError`] when the name is not allowed or `spool_dir` cannot store the stream.
@@ -146,10 +147,10 @@ impl ObjectStream {
         ObjectStream::new(Manifest::new(vec![entry])?, content, symbol_size, symbols_per_block)
     }
 
-    /// Sends these files; `started` (ns since 1970) is their time of modification.
+    /// Creates an object stream of these files; `started` (ns since 1970) is their time of modification.
     ///
     /// # Errors
-    /// An [`ObjectError`] when there is no file, or a name is not allowed or occurs twice.
+    /// An [`ObjectError`] when `files` is empty, or a name is not allowed or occurs twice.
     pub fn in_memory(
         files: &[MemoryFile],
         started: i64,
@@ -213,8 +214,8 @@ impl ObjectStream {
         &self.disk
     }
 
-    /// Returns the division of the object stream into blocks. The length of a stream is known after [`BlockRead::End`] or a short
-    /// block.
+    /// Returns the division of the object stream into blocks. If the content is read from a pipe, its length is known only after
+    /// `read_block` has returned [`BlockRead::End`] or a block shorter than the others.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
@@ -234,26 +235,26 @@ impl ObjectStream {
         &self.skipped
     }
 
-    /// Returns the entries that are left out because of errors, in the order of the paths.
+    /// Returns the entries that are left out because of errors, sorted by path.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
     }
 
-    /// Describes the metadata that is missing from entries that are sent.
+    /// Returns descriptions of metadata that is missing from sent entries.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Returns the symbolic links that receivers get without their targets.
+    /// Returns the symbolic links whose targets receivers do not get.
     pub fn stray_links(&self) -> StrayLinks {
         stray_links(self.manifest.entries())
     }
 
-    /// Reads the data of block `index` into `buf`, replacing its content and reusing its memory. For a stream this waits until
-    /// the block is complete or the stream has ended.
+    /// Reads the data of block `index` into `buf`, whose previous content is discarded and whose memory is reused. For a stream,
+    /// waits until the block is complete or the stream has ended.
     ///
     /// # Errors
-    /// [`ObjectError::Changed`] when a file has changed, and any error of the system.
+    /// [`ObjectError::Changed`] when a file has changed, and any error of a system call.
     pub fn read_block(&mut self, index: u32, buf: &mut Vec<u8>) -> Result<BlockRead, ObjectError> {
         let range = self.geometry.range(index);
         if range.is_empty() {
@@ -318,7 +319,7 @@ impl Withdrawals {
     /// Withdraws this file.
     ///
     /// # Errors
-    /// `error`, when withdrawal is not allowed, no other file is left, or the fault is not in the file.
+    /// `error`, when withdrawal is not allowed, no other file is left, or the file did not cause the error.
     fn add(
         &mut self,
         (entry, path): (u32, PathBuf),
@@ -337,8 +338,8 @@ impl Withdrawals {
 }
 
 impl ObjectStream {
-    /// Allows the withdrawal of files that change or cannot be read, as long as another file is left. The bytes of a withdrawn
-    /// file read as zeros.
+    /// Allows the withdrawal of files that change or cannot be read, except the last file that is left. The bytes of a withdrawn
+    /// file count as zeros.
     pub fn allow_withdrawals(&mut self) {
         self.withdrawals.allowed = matches!(self.content, StreamContent::Files { .. });
     }
@@ -358,8 +359,8 @@ impl ObjectStream {
         &self.layout
     }
 
-    /// Handles a block `index` that reads differently than before, while no size or time shows which file changed: withdraws all
-    /// files in the block.
+    /// Withdraws all files that have bytes in block `index`, because the block has different content than at its first read.
+    /// Sizes and times of the files have not changed.
     ///
     /// # Errors
     /// [`ObjectError::Changed`] or [`ObjectError::ChangedOneOf`] when withdrawal is not allowed or no other file is left.
@@ -385,13 +386,14 @@ impl ObjectStream {
     }
 }
 
-/// Checks a name for content without a path: receivers must be able to use it.
+/// Checks the name of content that has no path at the source. Receivers must be able to use the name.
 fn check_name(name: &str) -> Result<(), ObjectError> {
     check_path(name).map_err(|why| ObjectError::Name { path: name.into(), why })
 }
 
 impl ObjectStream {
-    /// Returns the error for a block `index` that reads differently than before, with the file that changed.
+    /// Returns the error for block `index`, which has different content than at its first read. The error names the files with
+    /// bytes in the block.
     pub(crate) fn changed(&self, index: u32) -> ObjectError {
         let entries = self.manifest.entries();
         let in_block: Vec<&Entry> = (self.layout.pieces(self.geometry.range(index)))
@@ -403,7 +405,7 @@ impl ObjectStream {
                 last: self.path_of(last),
                 files: in_block.len(),
             },
-            // A block that holds only manifest is made from memory and does not change.
+            // A block without file content comes from the manifest in memory and does not change.
             one => ObjectError::Changed {
                 path: one.first().map_or_else(PathBuf::new, |entry| self.path_of(entry)),
                 change: Change::Content,
@@ -430,7 +432,7 @@ fn open_source(tops: &BTreeMap<OsString, PathBuf>, entry: &Entry) -> Result<File
         _ => ObjectError::io(&path, "read", e),
     })?;
     check_unchanged(&file, &path, entry)?;
-    // Only advice: if it fails, the file can still be read.
+    // The call is only advice to the kernel: if it fails, the file can still be read.
     rustix::fs::fadvise(&file, 0, None, Advice::Sequential).ok();
     Ok(file)
 }

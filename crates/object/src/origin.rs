@@ -1,4 +1,4 @@
-//! The source of content, as recorded in an output directory.
+//! The identity of a source, as recorded in an output directory.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,9 +8,10 @@ use std::net::IpAddr;
 pub struct Origin {
     /// Its address.
     pub address: IpAddr,
-    /// Its host name, which [`Origin::new`] has shortened to its limits.
+    /// Host name of the source, shortened by [`Origin::new`] to at most [`Origin::MAX_HOST`] bytes.
     pub(crate) host: String,
-    /// Whether a key of the receiver proves that the source may send: the session is sealed, or its content is signed.
+    /// Whether a key of the receiver proves that the source is permitted to send: the session is sealed, or its content is
+    /// signed.
     pub proven: bool,
 }
 
@@ -18,7 +19,8 @@ impl Origin {
     /// Maximum number of bytes of a host name.
     pub const MAX_HOST: usize = 63;
 
-    /// Creates a source at `address`. At most [`Origin::MAX_HOST`] bytes of its host name are stored, without control characters.
+    /// Creates the identity of the source at `address`. Control characters are removed from the host name, and at most
+    /// [`Origin::MAX_HOST`] bytes of it are stored.
     pub fn new(address: IpAddr, host: &str, proven: bool) -> Origin {
         let mut stored = String::new();
         for letter in host.chars().filter(|letter| !letter.is_control()) {
@@ -30,8 +32,8 @@ impl Origin {
         Origin { address, host: stored, proven }
     }
 
-    /// Returns whether another source is this one: it has the same address or the same name. If a key has confirmed the name of
-    /// this source, a key must confirm the other name too.
+    /// Returns whether both identities are of one source: they have the same address or the same host name. Equal host names
+    /// count only if `other` is proven by a key, or if `self` is not.
     pub(crate) fn is_same(&self, other: &Origin) -> bool {
         self.address == other.address || self.host == other.host && (other.proven || !self.proven)
     }

@@ -1,5 +1,5 @@
-//! The record of an output directory: for each top-level name, its transfer, the source of the transfer, and the start of the
-//! session.
+//! The record of an output directory. For each top-level name it contains the transfer, the source of the transfer, and the start
+//! of the session.
 //!
 //! ```text
 //! file `received`:  "fcrecv2\n" ‖ records, the oldest first ‖ BLAKE3 of all that (32 bytes)
@@ -7,9 +7,10 @@
 //!                   ‖ u16 length of the name ‖ name                                              (little endian)
 //! ```
 //!
-//! A recording of a sealed session can be replayed years later. Therefore content of an earlier session does not replace newer
-//! content, unless the user allows it. A session whose source has answered is not a recording. Its start is measured by this
-//! host's clock, so the source's clock may be wrong. Content of another source does not replace different content either.
+//! A sealed session can be recorded and replayed years later. Content of an earlier session therefore does not replace newer
+//! content, unless the user allows it. A session whose source has answered cannot be a recording. The start of such a session is
+//! measured by this host's clock, so a wrong clock at the source does no harm. Different content of another source also does not
+//! replace content, unless the user allows it.
 
 use super::error::ObjectError;
 use super::geometry::TransferId;
@@ -30,19 +31,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 const FILE: &str = "received";
-/// Temporary name of the record, renamed to [`FILE`] when complete.
+/// Temporary name of the record, which is renamed to [`FILE`] when it is complete.
 const NEW: &str = "received.new";
 const MAGIC: [u8; 8] = *b"fcrecv2\n";
-/// Bytes of a record without its names; bytes of the hash at the end.
+/// Bytes of a record without host and name; bytes of the hash at the end of the file.
 const RECORD: usize = 8 + 8 + 16 + 16 + 1 + 1 + 2;
 const HASH: usize = 32;
 
 /// Maximum number of recorded names. Beyond this number the oldest names are dropped.
 const MAX_NAMES: usize = 1 << 16;
-/// Maximum size of the file in bytes; a larger file was not written by this program.
+/// Maximum size of the file in bytes. This program does not write a larger file.
 const MAX_BYTES: u64 = (MAX_NAMES * (RECORD + Origin::MAX_HOST + 255) + MAGIC.len() + HASH) as u64;
 
-/// Sessions whose starts differ by at most this many nanoseconds count as simultaneous: announcements have whole seconds.
+/// Sessions whose starts differ by at most this number of nanoseconds count as simultaneous, because announcements state times in
+/// whole seconds.
 const SAME_TIME: u64 = 2_000_000_000;
 
 /// A session that requests to write its names in the output directory.
@@ -50,7 +52,8 @@ const SAME_TIME: u64 = 2_000_000_000;
 pub struct Admission {
     /// Start of the session by the source's clock, in nanoseconds since 1970.
     pub started: u64,
-    /// Start of the session by this host's clock, in nanoseconds since 1970, to the precision of announcements.
+    /// Start of the session by this host's clock, in nanoseconds since 1970; as precise as announcements, which state whole
+    /// seconds.
     pub began: u64,
     /// Present time of this host, in nanoseconds since 1970.
     pub now: u64,
@@ -58,11 +61,11 @@ pub struct Admission {
     pub replay_policy: ReplayPolicy,
     /// Its source.
     pub origin: Origin,
-    /// Whether it may replace content of a later session or of another source.
+    /// Whether the session may replace content of a later session or of another source.
     pub overwrite: OverwritePolicy,
     /// Treatment of names with terminal control characters.
     pub names: Names,
-    /// Maximum number of bytes that directories, names and attributes may take.
+    /// Maximum number of bytes that all entries may take on the disk in addition to their content.
     pub most: Option<u64>,
 }
 
@@ -70,7 +73,7 @@ pub struct Admission {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Remembered {
     names: BTreeMap<OsString, Known>,
-    /// Order of the next record.
+    /// Position of the next record in the order of reception.
     next: u64,
 }
 
@@ -84,7 +87,7 @@ struct Known {
     order: u64,
 }
 
-/// The file is damaged: its bytes are not the written ones.
+/// The file of the record is damaged: it does not contain the bytes that this program wrote.
 #[derive(Debug)]
 pub(crate) struct Damaged;
 
@@ -170,8 +173,9 @@ impl Remembered {
         self.next += 1;
     }
 
-    /// Records this content as received. For the same content, the recorded start never decreases. For other content, the start
-    /// by the source's clock does not decrease unless replacement is allowed: a slow clock must not admit recordings.
+    /// Records `transfer` as the content of `name`. If the recorded content is the same, the recorded start never decreases. If
+    /// it differs, the start by the source's clock decreases only if replacement is allowed. Otherwise a source whose clock is
+    /// slow would make old recordings acceptable.
     fn note(&mut self, name: impl AsRef<OsStr>, transfer: TransferId, admission: &Admission) {
         let &Admission { mut started, mut began, overwrite, .. } = admission;
         if let Some(before) = self.names.get(name.as_ref()) {
@@ -185,10 +189,10 @@ impl Remembered {
         self.put(name, Known { started, began, transfer, origin: admission.origin.clone(), order: 0 });
     }
 
-    /// Checks whether a session may replace content with this transfer.
+    /// Checks whether the session may replace the present content of the manifest's names by `transfer`.
     ///
     /// # Errors
-    /// When a name has content of a later session ([`ObjectError::Older`]), or other content of another source
+    /// When the present content of a name is different and is of a later session ([`ObjectError::Older`]) or of another source
     /// ([`ObjectError::OtherSource`]).
     pub(crate) fn check(
         &self,
@@ -218,13 +222,13 @@ impl Remembered {
 }
 
 impl Known {
-    /// Returns the start of the recorded session and of this one, if the recorded session is later.
+    /// Returns the starts of the recorded and the requesting session, if the recorded session is later.
     fn is_later(&self, admission: &Admission) -> Option<(u64, u64)> {
         match admission.replay_policy {
             ReplayPolicy::Clock => {
                 (self.started > admission.started).then_some((self.started, admission.started))
             }
-            // A start in the future was recorded by a clock that has been set back since.
+            // A recorded start in the future is ignored: this host's clock has been set back since the start was recorded.
             ReplayPolicy::Answer => {
                 let is_later = self.began > admission.began.saturating_add(SAME_TIME);
                 (is_later && self.began <= admission.now).then_some((self.began, admission.began))
@@ -233,8 +237,8 @@ impl Known {
     }
 }
 
-/// Records in the directory `states`, which is in `out`, that this transfer has been received. Other processes may do this at the
-/// same time. The inner result reports whether the previous record was damaged.
+/// Records in the directory `states` (inside `out`) that this transfer has been received. Other processes may do the same
+/// concurrently. The inner result is an error if the previous record was damaged.
 ///
 /// # Errors
 /// When the record cannot be written.
@@ -308,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn record_round_trips_and_every_bit_flip_is_refused() {
+    fn record_is_read_back_and_refused_after_any_bit_flip() {
         let mut remembered = Remembered::default();
         for (name, started) in [("b", 7), ("a\n\u{1f600}", u64::MAX), ("b", 9), ("", 0)] {
             remembered.note(name, A, &admitted(started));
@@ -328,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn oldest_records_are_dropped_first() {
+    fn oldest_names_are_dropped_at_the_maximum_number_of_names() {
         let mut remembered = Remembered::default();
         (0..MAX_NAMES + 10).for_each(|n| remembered.note(n.to_string(), A, &admitted(5)));
         remembered.note("0", A, &admitted(6));
@@ -339,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_time_decreases_only_if_overwriting_is_accepted() {
+    fn recorded_start_decreases_only_if_overwriting_is_accepted() {
         let mut remembered = Remembered::default();
         let started = |remembered: &Remembered| remembered.names[OsStr::new("name")].started;
         remembered.note("name", A, &admitted(9));

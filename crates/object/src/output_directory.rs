@@ -1,4 +1,4 @@
-//! The directories of a store. They are created and locked, and their files are opened without following links.
+//! The directories of a store. They are created and locked, and files in them are opened without following links.
 
 use super::error::{ObjectError, Obstacle};
 use super::geometry::TransferId;
@@ -20,14 +20,14 @@ pub(crate) const HEAD: &str = "head";
 pub(crate) const JOURNAL: &str = "journal";
 pub(crate) const LOCK: &str = "lock";
 pub(crate) const PARTS: &str = "parts";
-/// Mark: files are being renamed.
+/// Name of the mark (an empty file) that exists while files are renamed.
 pub(crate) const FINISHING: &str = "finishing";
-/// Mark: all files have their final names.
+/// Name of the mark that exists once all files have their final names.
 pub(crate) const PUBLISHED: &str = "published";
-/// Temporary name of a symbolic link before it is renamed.
+/// Temporary name of a symbolic link, before the link is renamed to its final name.
 pub(crate) const LINK: &str = "link";
 
-/// The directories of a store, by descriptor: changes to their names have no effect on the store.
+/// The directories of a store, by descriptor. Renaming a directory therefore has no effect on the store.
 #[derive(Debug)]
 pub(crate) struct OutputDirectory {
     pub(crate) disk: Disk,
@@ -68,7 +68,8 @@ impl OutputDirectory {
         }
     }
 
-    /// Opens the state directory and locks it; `None` if another receiver that has finished was just removing it.
+    /// Opens the state directory of a transfer and locks it. Returns `None` if another receiver has just finished the transfer
+    /// and removed the directory.
     fn lock(
         disk: &Disk,
         states: &OwnedFd,
@@ -97,13 +98,14 @@ impl OutputDirectory {
         self.out_path.join(STATE_DIR).join(transfer.to_string())
     }
 
-    /// Opens or creates a file of the store. An object of this name that is not a file, or has other names, is removed.
+    /// Opens or creates the state file `name`. An object of this name is removed first if it is not a regular file or is a file
+    /// with several names.
     pub(crate) fn create(&self, name: &str) -> Result<File, ObjectError> {
         self.remove_unless_own(&self.state, name);
         self.own(&self.state, name)
     }
 
-    /// Opens or creates a file of the store that has no other name: writes to it change no other file.
+    /// Opens or creates a file and checks that it has no other name. Writes to the file therefore change no other file.
     fn own(&self, directory: &OwnedFd, name: &str) -> Result<File, ObjectError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let state = || self.out_path.join(STATE_DIR);
@@ -130,7 +132,7 @@ impl OutputDirectory {
         self.has(PUBLISHED)
     }
 
-    /// Opens or creates the part file of this entry.
+    /// Opens or creates the part file of entry `entry`.
     pub(crate) fn part(&self, entry: u32) -> Result<File, ObjectError> {
         self.own(&self.parts, &part_name(entry))
     }
@@ -145,7 +147,7 @@ impl OutputDirectory {
         })
     }
 
-    /// Removes parts that are not files, or have other names: another program has put them there.
+    /// Removes objects among the part files that are not regular files or have several names. Another program has put them there.
     pub(crate) fn remove_foreign_parts(&self) -> Result<(), ObjectError> {
         let failed = |e: Errno| ObjectError::io(self.out_path.join(STATE_DIR), "list it", e);
         for part in rustix::fs::Dir::read_from(&self.parts).map_err(failed)? {
@@ -162,7 +164,7 @@ impl OutputDirectory {
         Ok(self.disk.openat(&self.parts, part_name(entry), flags, Mode::empty())?.into())
     }
 
-    /// Removes the files of another transfer that the journal does not know.
+    /// Removes all marks and part files of this transfer. Call it while the journal lists no stored blocks.
     pub(crate) fn wipe(&self) -> Result<(), ObjectError> {
         for name in [FINISHING, PUBLISHED] {
             self.disk.unlinkat(&self.state, name, AtFlags::empty()).ok(); // usually not there
@@ -177,7 +179,7 @@ impl OutputDirectory {
         Ok(())
     }
 
-    /// Checks that all content fits on the disk, and reserves space for large files.
+    /// Checks that all content fits on the disk, and reserves disk space for large files.
     pub(crate) fn make_room(&self, manifest: &Manifest) -> Result<(), ObjectError> {
         let needed = manifest.content_len().saturating_sub(self.allocated());
         let available = self.available();
@@ -201,7 +203,7 @@ impl OutputDirectory {
                             available: Some(available),
                         });
                     }
-                    // The filesystem cannot reserve space; the file grows as data arrive.
+                    // The filesystem cannot reserve space. The file then grows as data is written.
                     Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
                     Err(e) => return Err(ObjectError::io(&self.out_path, "reserve space in it", e)),
                 }
@@ -210,7 +212,7 @@ impl OutputDirectory {
         Ok(())
     }
 
-    /// Returns the bytes that part files take on the disk.
+    /// Returns the number of bytes that all part files take on the disk.
     pub(crate) fn allocated(&self) -> u64 {
         let parts = rustix::fs::Dir::read_from(&self.parts).into_iter().flatten().flatten();
         let stats = parts.filter_map(|part| {
@@ -226,7 +228,7 @@ impl OutputDirectory {
         self.disk.available(&self.out)
     }
 
-    /// Returns the error for a failed write to `name` while `needed` bytes remained.
+    /// Returns the error for a failed write to `name`; `needed` bytes are still to be written.
     pub(crate) fn failed(&self, name: impl AsRef<Path>, error: io::Error, needed: u64) -> ObjectError {
         ObjectError::writing(self.out_path.join(name), "write", error, needed)
     }
@@ -252,7 +254,7 @@ impl OutputDirectory {
         }
     }
 
-    /// Removes the state directory. All files are published, so remainders that cannot be removed do no harm.
+    /// Removes the state directory `name`. All files are published, so state files that cannot be removed do no harm.
     pub(crate) fn remove(&self, name: &str) {
         self.disk.unlinkat(&self.state, PARTS, AtFlags::REMOVEDIR).ok();
         for file in [HEAD, JOURNAL, PUBLISHED, LOCK] {
@@ -271,18 +273,18 @@ impl OutputDirectory {
         )
     }
 
-    /// Returns the output directory as a tree to walk in.
+    /// Returns the output directory as a [`Tree`], for access to directories below it.
     pub(crate) fn tree(&self) -> Tree<'_> {
         Tree::new(&self.disk, &self.out, &self.out_path)
     }
 
-    /// Removes the object of this name if it is not a file, or is a file with other names.
+    /// Removes the object `name` if it is not a regular file or is a file with several names.
     fn remove_unless_own(&self, directory: &OwnedFd, name: impl rustix::path::Arg + Copy) {
         let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
         let is_foreign =
             |stat: rustix::fs::Stat| !FileType::from_raw_mode(stat.st_mode).is_file() || stat.st_nlink > 1;
         if stat.is_ok_and(is_foreign) {
-            // If the object cannot be removed, opening it reports the error.
+            // If the object cannot be removed, opening the file will fail and report an error.
             self.disk.unlinkat(directory, name, AtFlags::empty()).ok();
         }
     }

@@ -1,10 +1,10 @@
 //! Incomplete content in an output directory: its size, its age, and its removal.
 //!
-//! Receivers of ALC store the parts of incomplete files in the same directory as `alc-FILE-0`, with the record of their symbols
-//! as `alc-FILE-1`. A killed receiver leaves `alc-SESSION-FILE` for a file without an MD5 in its table.
+//! ALC receivers store incomplete files in the same state directory: the symbols as `alc-FILE-0`, and the record of these symbols
+//! as `alc-FILE-1`. A killed ALC receiver leaves `alc-SESSION-FILE` for a file whose entry in the table of files has no MD5.
 //!
-//! Incomplete content stays so that a restarted receiver can continue it. Content that is not offered again would take its space
-//! indefinitely, including the space reserved for large files.
+//! Incomplete content is stored so that a restarted receiver can continue the transfer. If the content is never sent again, it
+//! would take its disk space indefinitely, including the space reserved for large files.
 
 use super::error::ObjectError;
 use super::geometry::TransferId;
@@ -23,7 +23,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Content that is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Identifier of the transfer, or file or session of ALC.
+    /// Identifier of the transfer, or of the ALC file or session.
     pub transfer: String,
     /// Bytes that it takes on the disk.
     pub bytes: u64,
@@ -70,21 +70,21 @@ pub fn unfinished(out: &Path) -> Result<Vec<Unfinished>, ObjectError> {
     Ok(all)
 }
 
-/// Removes an unfinished transfer; returns whether it existed and no receiver was working on it.
+/// Removes an incomplete transfer, unless a receiver is working on the transfer. Returns whether the transfer was removed.
 ///
 /// # Errors
 /// When its files cannot be removed.
 pub fn let_go(out: &Path, transfer: &str) -> Result<bool, ObjectError> {
     let Some(states) = open_states(out)? else { return Ok(false) };
     if parts_session(transfer) == Some(transfer) {
-        let failed = |e: Errno| ObjectError::io(out.join(STATE_DIR), "remove files of it", e);
+        let failed = |e: Errno| ObjectError::io(out.join(STATE_DIR), "remove files from it", e);
         return remove_parts(&states, transfer).map_err(failed);
     }
     if !is_transfer(transfer) {
         return Ok(false);
     }
     let Some(state) = open_state(&states, transfer) else { return Ok(false) };
-    // While this lock is held, no other receiver begins here.
+    // While this process holds the lock, no other receiver can begin work on this transfer.
     let Lock::Free(_lock) = lock(&state) else { return Ok(false) };
     let path: PathBuf = out.join(STATE_DIR).join(transfer);
     let failed = |e: Errno| ObjectError::io(&path, "remove it", e);
@@ -108,7 +108,8 @@ pub struct LetGo {
     pub bytes: u64,
 }
 
-/// Removes transfers beyond these limits, except the transfer that continues now. A missing directory counts as empty.
+/// Removes the incomplete transfers that exceed the limits, except transfer `goes_on`, which a receiver is about to continue. A
+/// missing directory counts as empty.
 ///
 /// # Errors
 /// When the directory cannot be read, or its files cannot be removed.
@@ -155,7 +156,7 @@ fn lock_file(state: impl AsFd, name: &str) -> Lock {
             Ok(()) => Lock::Free(Some(file)),
             Err(_) => Lock::Taken,
         },
-        // The transfer was interrupted before it had a lock file.
+        // The transfer was interrupted before its lock file was created.
         Err(Errno::NOENT) => Lock::Free(None),
         Err(_) => Lock::Taken,
     }
@@ -184,7 +185,8 @@ impl Unfinished {
 /// Prefix of the names of ALC part files.
 pub const PARTS_PREFIX: &str = "alc-";
 
-/// Returns the ALC session of a file name, or of the session's own name: `alc-` and 16 hexadecimal digits.
+/// Returns the prefix of a part file's name that identifies the ALC session: `alc-` and 16 hexadecimal digits. Also accepts a
+/// name that consists only of this prefix.
 fn parts_session(name: &str) -> Option<&str> {
     let (session, rest) = name.split_at_checked(PARTS_PREFIX.len() + 16)?;
     let number = session.strip_prefix(PARTS_PREFIX)?;
@@ -202,7 +204,8 @@ fn add_part(states: &OwnedFd, name: &str, found: &mut Unfinished) {
     }
 }
 
-/// Removes the parts of an ALC session. Returns whether parts existed and no receiver was working on them.
+/// Removes the part files of an ALC session, unless a receiver is working on one of the files. Returns whether files were
+/// removed.
 fn remove_parts(states: &OwnedFd, session: &str) -> Result<bool, Errno> {
     let mut names = Vec::new();
     for entry in Dir::read_from(states)? {
@@ -229,7 +232,7 @@ fn add(directory: &OwnedFd, found: &mut Unfinished) {
         let Ok(stat) = rustix::fs::statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
             continue;
         };
-        // The lock file is not received content: opening it to check a lock may create or change it.
+        // The lock file does not count: it is not received content, and testing the lock may create or change the file.
         if FileType::from_raw_mode(stat.st_mode).is_file() && entry.file_name().to_bytes() != LOCK.as_bytes()
         {
             found.count(&stat);
@@ -241,7 +244,7 @@ fn modified(stat: &Stat) -> SystemTime {
     u64::try_from(stat.st_mtime).map_or(UNIX_EPOCH, |secs| UNIX_EPOCH + Duration::from_secs(secs))
 }
 
-/// Removes all files of this directory that receivers make.
+/// Removes all files in this directory that a receiver could have created.
 fn remove_files(directory: &OwnedFd) -> Result<(), Errno> {
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
@@ -272,18 +275,18 @@ fn open_state(states: &OwnedFd, name: &str) -> Option<OwnedFd> {
     rustix::fs::openat(states, name, DIR | OFlags::NOFOLLOW, Mode::empty()).ok()
 }
 
-/// Returns whether this is the identifier of a transfer: 16 bytes in hexadecimal digits.
+/// Returns whether this name is the identifier of a transfer: 16 bytes as hexadecimal digits.
 fn is_transfer(name: &str) -> bool {
     name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Removes incomplete content beyond the limits from the output directory. Returns a description of the removed content, or of
-/// the error.
+/// Removes the incomplete content that exceeds the limits from the output directory. Returns a message about the removed content,
+/// or about the error.
 pub fn tidied(out: &Path, keep: KeepPartial, goes_on: Option<TransferId>) -> Option<String> {
     match let_go_beyond(out, keep, goes_on, file_time()) {
         Ok(LetGo { transfers: 0, .. }) => None,
         Ok(LetGo { transfers, bytes }) => Some(format!(
-            "{}: {transfers} partial transfers of earlier sessions deleted ({bytes} bytes), beyond the limit",
+            "{}: deleted {transfers} partial transfers of earlier sessions ({bytes} bytes), because they exceeded the limit",
             out.display()
         )),
         Err(error) => Some(format!("partial transfers of earlier sessions were not deleted: {error}")),
@@ -301,7 +304,7 @@ mod tests {
         let geometry =
             Geometry { stream_len: Some(4000), manifest_len: 100, symbol_size: 64, symbols_per_block: 8 };
         let mut store = Store::open(out, TransferId([number; 16]), geometry, None).expect("opened");
-        // The second block follows the block of the manifest.
+        // Block 0 contains the manifest, so block 1 contains file content.
         let data = vec![number; geometry.block_len(1) as usize];
         store.put(1, &data, crate::block::hash_of(&data)).expect("put");
         store
@@ -374,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_killed_alc_receiver_are_listed_and_removed() {
+    fn part_files_of_a_killed_alc_receiver_are_listed_and_removed() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (out, states) = (directory.path(), directory.path().join(STATE_DIR));
         fs::create_dir(&states).expect("made");

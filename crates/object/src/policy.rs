@@ -1,8 +1,8 @@
-//! Rules of an output directory: replacement, flushing, and the amount of incomplete content.
+//! Policies of an output directory: replacement of content, flushing, and limits for incomplete content.
 
 use std::time::Duration;
 
-/// Whether file content is flushed to the disk before files get their names.
+/// Whether a file's content is flushed to the disk before the file gets its final name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Leave flushing to the system.
@@ -15,36 +15,38 @@ pub enum Durability {
 /// Evidence that a session is running now and is not a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReplayPolicy {
-    /// Its source has answered with a random number of the receiver.
+    /// Its source has answered, and the answer contains a random number that this receiver chose.
     #[default]
     Answer,
-    /// The source receives no feedback. Its announcements differ from this host's clock by at most ten minutes, and the output
-    /// directory records newer sessions.
+    /// Its announcements differ from this host's clock by at most ten minutes, and the output directory records newer sessions.
+    /// Its source receives no feedback and cannot answer.
     Clock,
 }
 
 /// Whether a session may replace content of a later session or of another source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OverwritePolicy {
-    /// Refuse replacement: an earlier session may be a recording, and another source may use the same name by mistake.
+    /// Refuse replacement, because an earlier session may be a recording, and another source may use the same name by mistake.
     #[default]
     Refuse,
     /// Accept replacement.
     Accept,
 }
 
-/// Limits for incomplete content. Content that a receiver is working on always stays.
+/// Limits for incomplete content. Content of a transfer that a receiver is working on is never removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct KeepPartial {
-    /// Maximum time since the latest write to a transfer; older transfers are removed. `None` is unlimited.
+    /// Maximum time since the latest write to an incomplete transfer; older transfers are removed. `None` is unlimited.
     pub age: Option<Duration>,
-    /// Maximum number of bytes on the disk of all transfers together; the oldest are removed first. `None` is unlimited.
+    /// Maximum number of bytes that all incomplete transfers together take on the disk; the oldest transfers are removed first.
+    /// `None` is unlimited.
     pub bytes: Option<u64>,
 }
 
 impl KeepPartial {
-    /// Creates limits: content stays if its latest write is within `age`, up to `bytes` bytes in total.
+    /// Creates limits: content not written to for longer than `age` is removed, and the rest may take up to `bytes` bytes in
+    /// total.
     #[must_use]
     pub const fn new(age: Option<Duration>, bytes: Option<u64>) -> KeepPartial {
         KeepPartial { age, bytes }

@@ -1,7 +1,8 @@
-//! Blocks as they are sent: each always with the same bytes.
+//! Blocks in the form in which they are sent. A block has the same bytes at every read.
 //!
-//! Symbols are sealed under numbers that identify their position, so a position must not have two contents within a session. A
-//! file can change between two reads without a change of size and time; the hash of its blocks shows the change.
+//! A symbol is encrypted under a number that identifies its position. A position must therefore not have two different contents
+//! in one session. A file can change between two reads although its size and time stay the same. The hash of the block that was
+//! read again then reveals the change.
 
 use super::block::seal_block;
 use super::error::ObjectError;
@@ -10,7 +11,7 @@ use super::object_stream::{BlockRead, ObjectStream};
 use super::withdrawn::Withdrawal;
 use crate::host::disk::Disk;
 
-/// The sealed blocks of an object stream, and the hash of each block at its first read: 33 bytes a block.
+/// The sealed blocks of an object stream, and the hash of each block at its first read (33 bytes per block).
 #[derive(Debug)]
 pub struct SealedBlocks {
     object: ObjectStream,
@@ -20,7 +21,7 @@ pub struct SealedBlocks {
 }
 
 impl SealedBlocks {
-    /// Creates the sealed blocks of `object`; no block has been read yet.
+    /// Creates the sealed blocks of `object`. No block is read yet.
     pub fn new(object: ObjectStream) -> SealedBlocks {
         SealedBlocks { object, hashes: Vec::new(), withdrawn: Vec::new() }
     }
@@ -35,12 +36,12 @@ impl SealedBlocks {
         self.object.geometry()
     }
 
-    /// Reads block `index` and seals it in `buf`, whose memory is reused. Returns the number of its source symbols and its hash,
-    /// or `None` if the stream has ended before this block.
+    /// Reads block `index` and seals it in `buf`, whose memory is reused. Returns the number of the block's source symbols and
+    /// the block's hash; `None` if the stream has ended before this block.
     ///
     /// # Errors
-    /// As [`ObjectStream::read_block`], and [`ObjectError::Changed`] or [`ObjectError::ChangedOneOf`] when the block has changed
-    /// since its first read.
+    /// Those of [`ObjectStream::read_block`]. In addition [`ObjectError::Changed`] or [`ObjectError::ChangedOneOf`] when the
+    /// block has changed since its first read.
     pub fn read(&mut self, index: u32, buf: &mut Vec<u8>) -> Result<Option<(u16, Hash)>, ObjectError> {
         let at = index as usize;
         loop {
@@ -61,7 +62,7 @@ impl SealedBlocks {
         }
     }
 
-    /// Removes the hashes of blocks with bytes of newly withdrawn files: the content of these blocks has changed.
+    /// Removes the hashes of blocks that contain bytes of newly withdrawn files, because these blocks now have different content.
     fn forget_withdrawn(&mut self) {
         for withdrawal in self.object.take_withdrawals() {
             let geometry = self.object.geometry();
@@ -102,7 +103,7 @@ mod tests {
         path
     }
 
-    /// Changes a byte, but not the size or the time.
+    /// Changes one byte of a file, but neither its size nor its time of modification.
     fn change(path: &Path, at: u64) {
         let file = File::options().write(true).open(path).expect("our own file");
         let before = file.metadata().and_then(|meta| meta.modified()).expect("it has a time");
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn error_of_a_changed_block_names_its_first_and_last_file() {
+    fn error_of_a_changed_block_names_the_first_and_last_file_in_it() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let paths = ["a", "b", "c"].map(|name| file(dir.path(), name, 10));
         let mut blocks = SealedBlocks::new(ObjectStream::open(&paths, T, K).expect("readable"));
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_stored_bytes_of_a_pipe_are_detected() {
+    fn change_in_the_spool_file_of_a_pipe_is_detected() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let pipe = Box::new(std::io::Cursor::new(vec![7; 1_000]));
         let object = ObjectStream::from_reader(pipe, "pipe", 1, dir.path(), T, K).expect("room");

@@ -1,11 +1,11 @@
-//! Writing a stream in order to a pipe or file, while blocks arrive in any order.
+//! Writing a stream in order to a pipe or file, although its blocks arrive in any order.
 
 use super::error::ObjectError;
 use crate::host::quota::Quota;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Writes blocks in order; stores blocks that arrive too early, up to a limit.
+/// Writes blocks in order. Stores blocks that arrive early, up to a limit.
 #[derive(Debug)]
 pub struct StreamSink<W> {
     to: W,
@@ -15,25 +15,25 @@ pub struct StreamSink<W> {
     stored: usize,
     limit: usize,
     written: u64,
-    /// Whether the sink begins in the middle of the stream and has written nothing yet.
+    /// Whether the sink begins at a block after the first one and has not written a block yet.
     may_begin_later: bool,
 }
 
 /// Result of passing a block to the sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SinkResult {
-    /// The block was written, perhaps followed by stored blocks: this number of bytes.
+    /// The block was written, with the stored blocks that follow it directly. The value is the number of bytes written.
     Written(u64),
-    /// The block is stored until the blocks before it arrive.
+    /// The block is stored until all blocks before it have arrived.
     Kept,
     /// The block was written or stored before.
     AlreadyHad,
-    /// The block does not fit into the allowed memory and is returned: pass it again later.
+    /// The block exceeds the memory limit and is returned: pass it again later.
     Full(Vec<u8>),
 }
 
 impl StreamSink<Box<dyn Write + Send>> {
-    /// Counts bytes written from now on against the quota.
+    /// Sets a quota. Bytes that are written from now on are deducted from it.
     pub fn limit(&mut self, quota: &Quota) {
         let to = std::mem::replace(&mut self.to, Box::new(std::io::sink()));
         self.to = quota.limit(to);
@@ -41,8 +41,8 @@ impl StreamSink<Box<dyn Write + Send>> {
 }
 
 impl<W: Write> StreamSink<W> {
-    /// Creates a sink that writes to `to` from block `first` on, without the first `skip` bytes (a manifest). It stores at most
-    /// `limit` bytes of blocks that arrive too early.
+    /// Creates a sink that writes blocks to `to`, beginning with block `first` and omitting the first `skip` bytes (a manifest).
+    /// The sink stores at most `limit` bytes of blocks that arrive early.
     pub fn new(to: W, first: u32, skip: u64, limit: usize) -> StreamSink<W> {
         let early = BTreeMap::new();
         StreamSink { to, next: first, skip, early, stored: 0, limit, written: 0, may_begin_later: first > 0 }
@@ -51,7 +51,7 @@ impl<W: Write> StreamSink<W> {
     /// Takes block `index`.
     ///
     /// # Errors
-    /// When writing fails, for instance because the reader has closed the pipe.
+    /// When writing fails, for example because the reader has closed the pipe.
     pub fn put(&mut self, index: u32, data: Vec<u8>) -> Result<SinkResult, ObjectError> {
         if index < self.next || self.early.contains_key(&index) {
             return Ok(SinkResult::AlreadyHad);
@@ -70,8 +70,8 @@ impl<W: Write> StreamSink<W> {
         Ok(SinkResult::Written(self.written - before))
     }
 
-    /// Gives up the missing blocks before block `index` and continues there (for live streams whose history has passed). Returns
-    /// the number of missing blocks of the stream.
+    /// Gives up on the missing blocks before block `index` and continues at block `index`. This serves live streams whose source
+    /// can no longer repair the missing blocks. Returns the number of missing blocks that belong to the stream.
     ///
     /// # Errors
     /// As [`StreamSink::put`].
@@ -105,7 +105,7 @@ impl<W: Write> StreamSink<W> {
         self.written
     }
 
-    /// Returns the bytes of stored blocks that arrived too early.
+    /// Returns the number of bytes in stored blocks, which arrived early.
     pub fn stored(&self) -> usize {
         self.stored
     }
@@ -119,9 +119,8 @@ impl<W: Write> StreamSink<W> {
         Ok(self.to)
     }
 
-    /// Continues at the later block `index`, and returns the number of missing blocks of the stream. The bytes to skip fill a
-    /// separate block in a live stream, which does not count as missing. For a late joiner that has written nothing yet, no block
-    /// counts as missing.
+    /// Continues at the later block `index`. Returns the number of blocks in between, without the block that contains only the
+    /// manifest of a live stream. Returns 0 for a late joiner that has written no block yet.
     fn give_up(&mut self, index: u32) -> u32 {
         let given_up = index - self.next;
         self.next = index;
@@ -155,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sink_does_not_count_a_missing_manifest_block_as_lost() {
+    fn missing_manifest_block_does_not_count_as_a_lost_block() {
         let mut sink = StreamSink::new(Vec::new(), 0, 10, 1_000);
         assert_eq!(sink.put(1, vec![1; 30]).expect("memory takes it"), SinkResult::Kept);
         assert_eq!(sink.put(3, vec![3; 5]).expect("memory takes it"), SinkResult::Kept);
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn late_joiner_counts_no_lost_block_before_its_first_block() {
+    fn late_joiner_counts_no_block_before_its_first_one_as_lost() {
         let mut sink = StreamSink::new(Vec::new(), 7, 0, 1_000);
         sink.put(10, vec![10; 5]).expect("memory takes it");
         assert_eq!(sink.skip_to(9).expect("memory takes it"), 0, "it begins later");

@@ -1,4 +1,4 @@
-//! Storage of a stream for repairs and late joiners.
+//! Storage of a stream at its source, for repairs and late joiners.
 
 use super::error::ObjectError;
 use crate::host::disk::Disk;
@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Reads a stream once and stores all of it in a nameless temporary file, which vanishes with the process.
+/// Reads a stream once and stores all its bytes in a temporary file without a name, which vanishes with the process.
 pub struct Spool {
     reader: Box<dyn Read + Send>,
     stored: File,
@@ -25,7 +25,8 @@ enum Ended {
 }
 
 impl Spool {
-    /// Stores the bytes of `reader` in the directory `dir`, which needs space for the whole stream.
+    /// Creates a spool that stores the bytes of `reader` in the directory `dir`. The directory needs free space for the whole
+    /// stream.
     ///
     /// # Errors
     /// When no file can be created there.
@@ -45,13 +46,13 @@ impl Spool {
         self.len == 0
     }
 
-    /// Returns the length of the whole stream, once it has ended.
+    /// Returns the length of the stream in bytes; `None` before the stream has ended.
     pub fn total(&self) -> Option<u64> {
         (self.ended == Ended::Yes).then_some(self.len)
     }
 
-    /// Fills `buf` from `offset` on, with fewer bytes only at the end of the stream. Waits without a limit for bytes that have
-    /// not arrived yet.
+    /// Fills `buf` with the bytes of the stream that begin at `offset`. Returns the number of bytes, which is smaller only at the
+    /// end of the stream. Waits indefinitely for bytes that have not arrived yet.
     ///
     /// # Errors
     /// When the stream cannot be read or stored.
@@ -59,7 +60,7 @@ impl Spool {
         let (want, before) = (offset + buf.len() as u64, self.len);
         let mut aside = Vec::new();
         while self.len < want && self.ended == Ended::No {
-            // Usually this is the next block in order, so read directly into its destination.
+            // Usually the caller reads the bytes that arrive next, so these are read directly into `buf`.
             let room = match self.len.checked_sub(offset) {
                 Some(at) => &mut buf[at as usize..],
                 None => {
@@ -86,13 +87,13 @@ impl Spool {
     }
 }
 
-/// Creates a file in `dir` that has no name and vanishes with its last descriptor.
+/// Creates a file without a name in `dir`. The file vanishes when its last descriptor is closed.
 pub fn nameless(dir: &Path) -> io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR;
     match rustix::fs::open(dir, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
         Ok(fd) => Ok(fd.into()),
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {
-            // The filesystem does not support nameless files: create a file and remove its name.
+            // The filesystem does not support files without a name: create a named file and unlink it.
             let path = dir.join(format!(".faircast-spool-{}", std::process::id()));
             let file = File::options().read(true).write(true).create_new(true).open(&path)?;
             std::fs::remove_file(&path)?;

@@ -1,7 +1,8 @@
 //! Writing files and trees at the receiver.
 //!
-//! Until a transfer is complete, all its files are in `.faircast/<transfer>/` inside the output directory: the first blocks
-//! (`head`), one part file per file, and the journal. Only [`Store::finish`] changes the output directory itself.
+//! Until a transfer is complete, all its files are in `.faircast/<transfer>/` inside the output directory: a file for the first
+//! blocks (`head`), one part file for each received file, and the journal. Only [`Store::finish`] changes the output directory
+//! itself.
 
 mod adopt;
 mod distrust;
@@ -32,13 +33,14 @@ pub use files::Files;
 pub use ledger::Ledger;
 pub use ledger::{Operation, Performed, Plan};
 
-/// Minimum size in bytes from which blocks of an earlier receiver are verified in two halves.
+/// Minimum number of bytes of stored blocks from which the blocks are verified in two halves, possibly in parallel.
 const HALVES_FROM: u64 = 64 << 20;
 
-/// Maximum distance of a stream's block from the highest stored block, in blocks; memory grows with this distance.
+/// Maximum distance of a block of a stream from the highest stored block, in blocks. The memory for hashes grows with this
+/// distance.
 const FARTHEST: u32 = 1 << 20;
 
-/// A transfer that is being received into an output directory: its files, and its [`Ledger`], to which it dereferences.
+/// A transfer that is being received into an output directory: its files and its [`Ledger`]. A store dereferences to the ledger.
 #[derive(Debug)]
 pub struct Store {
     /// The record of its blocks.
@@ -67,7 +69,7 @@ pub struct Known {
 pub(crate) enum Stage {
     /// All content is in part files.
     Receiving,
-    /// All files have their final names; links, directories and tidying may remain.
+    /// All files have their final names. Links, directories and the removal of state may remain to be done.
     Published,
 }
 
@@ -76,11 +78,11 @@ pub(crate) enum Stage {
 pub enum Put {
     /// The block is stored.
     Stored,
-    /// The block is stored and completes the manifest: blocks that were held back can be passed again.
+    /// The block is stored and completes the manifest. Pass blocks that were refused with `NeedsManifest` again.
     ManifestComplete,
     /// The block was stored before.
     AlreadyHad,
-    /// The block cannot be placed before the manifest is complete: store it and pass it again.
+    /// The block cannot be stored before the manifest is complete. The caller holds the block and passes it again later.
     NeedsManifest,
 }
 
@@ -91,11 +93,11 @@ pub struct Finished {
     pub entries: Counts,
     /// Bytes in them.
     pub bytes: u64,
-    /// Links that were not made, because they would lead out of the output directory.
+    /// Symbolic links that were not made because they would lead out of the output directory.
     pub skipped: Vec<SkippedLink>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// Files that are missing because the source has withdrawn them, in the order of the manifest.
+    /// Names of files that the source has withdrawn, in the order of the manifest. These files are missing.
     pub withdrawn: Vec<String>,
 }
 
@@ -109,12 +111,12 @@ pub struct SkippedLink {
 }
 
 impl Store {
-    /// Prepares to receive `transfer` into the directory `out`, which is created if necessary. Blocks of an earlier receiver of
-    /// the same transfer are verified and reused. With an `admission`, the directory records the session of the names that it has
-    /// received; without one, names stay unchanged.
+    /// Prepares to receive `transfer` into the directory `out`, which is created if necessary. Stored blocks of an earlier
+    /// receiver of the same transfer are verified and reused. With an `admission`, the directory records the session of each
+    /// received name. Without an `admission`, names stay unchanged.
     ///
     /// # Errors
-    /// [`ObjectError::Busy`] when another receiver is working on the same transfer; otherwise an error that names the obstacle.
+    /// [`ObjectError::Busy`] when another receiver is working on the same transfer; otherwise an error that states the obstacle.
     pub fn open(
         out: &Path,
         transfer: TransferId,
@@ -129,7 +131,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Like [`Store::open`], but blocks of an earlier receiver are not verified before [`Store::go_on`].
+    /// Like [`Store::open`], but stored blocks of an earlier receiver are verified only by [`Store::go_on`].
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -168,7 +170,7 @@ impl Store {
         Ok((Store { ledger, files }, reported))
     }
 
-    /// Verifies the blocks of an earlier receiver and continues with them.
+    /// Verifies the stored blocks of an earlier receiver; valid blocks count as received.
     ///
     /// # Errors
     /// As [`Store::open`], and [`ObjectError::Cancelled`].
@@ -187,13 +189,14 @@ impl Store {
     /// Creates a temporary file next to the part files, for symbols of incomplete blocks.
     ///
     /// # Errors
-    /// [`ObjectError::DiskFull`] when there is no space for this file and the received files.
+    /// [`ObjectError::DiskFull`] when the disk has no space for both the temporary file and the received files.
     pub fn room(&self) -> Result<SpillFile, ObjectError> {
         let (file, path) = self.files.room(self.geometry.stream_len.unwrap_or(0), self.left())?;
         Ok(SpillFile { disk: self.files.place.disk.clone(), file, path })
     }
 
-    /// Applies this metadata to files when they get their names, if the source states it and this user has the permission.
+    /// Selects metadata that is applied to each file before its renaming, if the source states the metadata and this user has the
+    /// permission.
     #[must_use]
     pub fn preserving(mut self, preserve: Preserve, owners_by: OwnersBy) -> Store {
         self.preserve(preserve, owners_by);
@@ -208,8 +211,8 @@ impl Store {
     /// Sets the length of the object stream after the end of a stream.
     ///
     /// # Errors
-    /// [`ObjectError::TwoEnds`] when another length is already known, and [`ObjectError::BlockLength`] when a block beyond the
-    /// end is stored.
+    /// [`ObjectError::TwoEnds`] when another length is already known; [`ObjectError::BlockLength`] when a stored block lies
+    /// beyond the end.
     pub fn set_stream_len(&mut self, len: u64) -> Result<(), ObjectError> {
         if self.geometry.stream_len != Some(len) {
             self.ledger.set_stream_len(len)?;
@@ -218,7 +221,7 @@ impl Store {
         Ok(())
     }
 
-    /// Performs an operation and the operations that follow from it.
+    /// Performs an operation, and then each operation that results from the preceding one.
     fn perform(&mut self, operation: Operation) -> Result<(), ObjectError> {
         let mut next = Some(operation);
         while let Some(operation) = next {
@@ -238,8 +241,8 @@ impl Store {
         self.resume(reported.blocks, work)
     }
 
-    /// Stores block `index`, whose `data` was verified to have this `hash` ([`super::verify_block`]). A short block ends a
-    /// stream.
+    /// Stores block `index`. [`super::verify_block`] must have verified that `data` has this `hash`. A block that is not full
+    /// ends a stream.
     ///
     /// # Errors
     /// An [`ObjectError`]; the block then counts as missing.
@@ -254,8 +257,8 @@ impl Store {
         Ok(if is_new { Put::ManifestComplete } else { Put::Stored })
     }
 
-    /// Checks all blocks against the source's `root`, gives every file its mode, time and name, makes links and directories, and
-    /// tidies up. After an interruption, opening the store and finishing it again continues this work.
+    /// Compares the root hash of all blocks with the source's `root`. Then gives every file its mode, time and name, makes links
+    /// and directories, and removes the state. After an interruption, open the store and call this function again.
     ///
     /// # Errors
     /// As [`Ledger::check`], or the obstacle.
@@ -275,10 +278,10 @@ impl Store {
         Ok(())
     }
 
-    /// Reuses the blocks of an earlier receiver that can be read back.
+    /// Adds the valid stored blocks of an earlier receiver to the received blocks.
     fn resume(&mut self, blocks: Vec<(u32, Hash)>, work: &FileWork) -> Result<(), ObjectError> {
         let end = self.geometry.blocks().unwrap_or(u32::MAX);
-        // If a block has two records, the later one applies.
+        // If a block has several records, the last record applies.
         let latest: BTreeMap<u32, Hash> = blocks.into_iter().filter(|&(index, _)| index < end).collect();
         let journaled: Vec<(u32, Hash)> = latest.into_iter().filter(|(_, hash)| *hash != WITHDRAWN).collect();
         self.ledger.spoiled =
@@ -286,7 +289,7 @@ impl Store {
         let head = journaled.partition_point(|&(index, _)| index < self.geometry.manifest_blocks());
         if self.stage == Stage::Published {
             if self.that_verify(&journaled[..head], work)?.len() < self.geometry.manifest_blocks() as usize {
-                // Without the manifest the published files are unknown.
+                // Without the manifest, the set of published files is unknown.
                 self.ledger.stage = Stage::Receiving;
                 return self.files.place.wipe();
             }
@@ -321,7 +324,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the blocks whose stored data have the journaled hash. Unreadable blocks are not among them.
+    /// Returns the blocks whose stored data matches the recorded hash. Unreadable blocks are omitted.
     fn that_verify(&self, blocks: &[(u32, Hash)], work: &FileWork) -> Result<Vec<(u32, Hash)>, ObjectError> {
         let (mut open, mut buf) = (OpenFiles::default(), Vec::new());
         let mut verifies = |&(index, hash): &(u32, Hash)| {

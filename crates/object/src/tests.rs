@@ -19,7 +19,7 @@ mod planted;
 mod resume;
 mod system;
 
-/// Small blocks: 4 symbols of 64 bytes, 220 bytes of object stream.
+/// Small blocks: a full block has 4 symbols of 64 bytes and holds 220 bytes of the object stream.
 const T: u16 = 64;
 const K: u16 = 4;
 const CAPACITY: usize = 220;
@@ -74,7 +74,7 @@ fn object(path: &Path) -> ObjectStream {
     ObjectStream::open(&[path.to_path_buf()], T, K).expect("the source can be read")
 }
 
-/// Returns all blocks of an object stream: data and hash.
+/// Returns data and hash of all blocks of an object stream.
 fn blocks(object: &mut ObjectStream) -> Vec<(Vec<u8>, Hash)> {
     let mut all = Vec::new();
     let mut buf = Vec::new();
@@ -120,7 +120,7 @@ fn transfer(source: &Path, out: &Path) -> Result<Finished, ObjectError> {
     store.finish(&root(object.geometry(), &blocks), Durability::Fast)
 }
 
-/// Returns kind, mode, time and content of all entries of a tree by relative path.
+/// Returns a description of each entry of a tree (kind, mode, time and content) by relative path.
 fn picture(top: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut pending = vec![top.to_path_buf()];
@@ -141,7 +141,7 @@ fn picture(top: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// Returns whether this user has all permissions, so that permissions cannot be tested.
+/// Returns whether this user is root. Root has all permissions, so a lack of permission cannot be tested.
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

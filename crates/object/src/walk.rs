@@ -1,4 +1,4 @@
-//! Search for the entries below the paths that are sent: names, sizes, modes, times, and further metadata.
+//! Search for the entries below the paths that are sent, with their names, sizes, modes, times and further metadata.
 
 use super::error::ObjectError;
 use super::links::FollowLinks;
@@ -19,20 +19,20 @@ use std::sync::Arc;
 /// Options for reading files and trees at the source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// Metadata of files beyond names, permission bits, times and hard links.
+    /// Metadata that is sent, beyond names, permission bits, times and hard links.
     pub preserve: Preserve,
     /// Treatment of files that cannot be read.
     pub unreadable: Unreadable,
     /// Treatment of several names of one file.
     pub hard_links: HardLinks,
-    /// The symbolic links that are sent as the files to which they lead.
+    /// The symbolic links whose targets are sent in place of the links.
     pub follow: FollowLinks,
 }
 
 /// Treatment of files that cannot be read, or whose names cannot be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unreadable {
-    /// They are left out and reported; the other files are sent.
+    /// These files are left out and reported; the other files are sent.
     #[default]
     LeaveOut,
     /// The source refuses to send any file.
@@ -45,7 +45,7 @@ pub enum HardLinks {
     /// As several names of one file.
     #[default]
     Keep,
-    /// The same number of separate files.
+    /// As separate files, one for each name.
     AsFiles,
 }
 
@@ -56,17 +56,17 @@ pub struct Skipped {
     pub path: PathBuf,
 }
 
-/// An entry that was to be sent and was left out because of an error.
+/// An entry that was selected for sending and was left out because of an error.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct LeftOut {
-    /// Its path; bytes that are not text are replaced.
+    /// Path of the entry. Bytes that are not UTF-8 are replaced.
     pub path: String,
     /// Reason, and advice.
     pub reason: String,
 }
 
 impl LeftOut {
-    /// Describes a file that was left out for this error. The reason does not repeat the path.
+    /// Describes an entry that was left out because of `error`. The reason does not repeat the path.
     pub fn new(path: &Path, error: &ObjectError) -> LeftOut {
         let (path, words) = (path.display().to_string(), error.to_string());
         let reason = words.strip_prefix(&format!("{path}: ")).unwrap_or(&words).to_owned();
@@ -80,7 +80,7 @@ pub(super) struct Walk {
     reading: Reading,
     /// Top-level names of the sent content.
     tops: BTreeSet<OsString>,
-    /// Entries, with the file's number if it has several names.
+    /// Entries. Entries of a file with several names include the file's inode.
     entries: Vec<(Entry, Option<Inode>)>,
     skipped: Vec<Skipped>,
     left_out: Vec<LeftOut>,
@@ -91,7 +91,7 @@ pub(super) struct Walk {
     sets: BTreeSet<Arc<Attributes>>,
 }
 
-/// Device and number of a file.
+/// Device and inode number of a file.
 type Inode = (u64, u64);
 
 /// A path that has not been examined yet.
@@ -135,7 +135,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Adds `path`, under the name `name` at the receivers, and all entries below it.
+    /// Adds `path` and all entries below it. At the receivers, `path` has the name `name`.
     pub(super) fn visit(&mut self, path: &Path, name: OsString, meta: &Metadata) -> Result<(), ObjectError> {
         let mut pending = vec![Pending { path: path.to_path_buf(), name, meta: meta.clone(), within: None }];
         while let Some(mut next) = pending.pop() {
@@ -182,7 +182,8 @@ impl Walk {
         };
         let bits = if self.reading.preserve.has(Aspect::Setid) { MODE_BITS } else { PERMISSIONS };
         let mut entry = Entry::new(name, kind, meta.mode() & bits, mtime(meta));
-        // These bits depend on the owner of the file.
+        // A receiver sets the set-user-ID and set-group-ID bits only if the owner is the same, so these bits require the owner,
+        // too.
         if self.reading.preserve.has(Aspect::Owner) || self.reading.preserve.has(Aspect::Setid) {
             entry.owner = Some(self.owner(meta.uid(), meta.gid()));
         }
@@ -192,7 +193,7 @@ impl Walk {
         Ok(entry)
     }
 
-    /// Replaces a link that is followed by its target.
+    /// If the link is to be followed, replaces it by its target.
     fn follow(&self, link: &mut Pending) -> Result<(), ObjectError> {
         let failed = |e| ObjectError::io(&link.path, "read", e);
         let target = link.path.read_link().map_err(failed)?;
@@ -231,7 +232,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Returns the owner of a file; each owner is looked up once.
+    /// Returns the owner with these IDs. Each owner is looked up only once.
     fn owner(&mut self, uid: u32, gid: u32) -> Arc<Owner> {
         let owner = self.owners.entry((uid, gid)).or_insert_with(|| {
             let user = User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name);
@@ -246,7 +247,7 @@ impl Walk {
         Arc::clone(owner)
     }
 
-    /// Returns the selected attributes of a file. Attributes that cannot be read or sent are noted.
+    /// Returns the selected attributes of a file. Adds a note for attributes that cannot be read or sent.
     fn attributes(&mut self, path: &Path) -> Option<Arc<Attributes>> {
         let wanted = [Aspect::Acls, Aspect::Xattrs, Aspect::Privileged];
         if !wanted.into_iter().any(|aspect| self.reading.preserve.has(aspect)) {
@@ -276,10 +277,10 @@ impl Walk {
         }
     }
 
-    /// Returns all entries, sorted by path. If hard links are sent, a file with several names is sent once.
+    /// Returns all entries, sorted by path. If hard links are preserved, the content of a file with several names is sent once.
     ///
     /// # Errors
-    /// The error of the first path that was left out, when no entry is left.
+    /// The error of the first path that was left out, when all paths were left out.
     pub(super) fn found(mut self) -> Result<Found, ObjectError> {
         if let (true, Some(error)) = (self.entries.is_empty(), self.first) {
             return Err(error);
@@ -302,8 +303,8 @@ impl Walk {
     }
 }
 
-/// Returns names and values, in the order of the names. Attributes with names that are not text are omitted, as other hosts
-/// cannot use them.
+/// Returns the names and values of attributes, sorted by name. Attributes whose names are not UTF-8 are omitted, because other
+/// hosts cannot use them.
 fn read_attributes(path: &Path, preserve: &Preserve) -> Result<Vec<(String, Vec<u8>)>, Errno> {
     let mut list = vec![0; MAX_VALUE]; // Linux's own limit of a list
     let len = rustix::fs::llistxattr(path, &mut list[..])?;
@@ -326,11 +327,11 @@ pub(super) fn mtime(meta: &Metadata) -> i64 {
     meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec())
 }
 
-/// Returns the name of a given path at the receivers.
+/// Returns the name that a path given by the user gets at the receivers.
 pub(super) fn top_name(path: &Path) -> Result<OsString, ObjectError> {
     let named = match path.file_name() {
         Some(_) => path.to_path_buf(),
-        // `.`, `..` and similar paths have a name only after they are resolved.
+        // Paths such as `.` and `..` have a name only after they are resolved.
         None => path.canonicalize().map_err(|e| ObjectError::io(path, "read", e))?,
     };
     let name = named.file_name().ok_or_else(|| ObjectError::NoName { path: path.to_path_buf() })?;

@@ -1,9 +1,10 @@
-//! Files that a source withdraws from a session because they change or cannot be read during the session.
+//! Files that a source withdraws during a session, because they change or cannot be read.
 //!
-//! The bytes of a withdrawn file count as zeros at both ends. Receivers apply withdrawals in the order of the source. A block
-//! without other bytes is *void*: it is not sent, and counts as received. A block with bytes of other files is *mixed*: symbols
-//! sent before the withdrawal contain the file, and later symbols contain zeros. A receiver accepts both and writes zeros in
-//! place of the file. The root covers the list of withdrawn files.
+//! The bytes of a withdrawn file count as zeros at the source and at the receivers. Receivers apply withdrawals in the same order
+//! as the source. A block that contains only bytes of withdrawn files is *void*: it is not sent, and counts as received. A block
+//! that also contains other bytes is *mixed*: its symbols contain bytes of the file if they are sent before the withdrawal, and
+//! zeros if they are sent later. A receiver accepts symbols of both kinds and writes zeros in place of the file. The root hash
+//! covers the list of withdrawn files.
 
 use super::block::{RootHasher, hash_of};
 use super::error::ObjectError;
@@ -27,7 +28,7 @@ pub struct Withdrawal {
 pub enum Affected {
     /// It contains no other bytes.
     Void(u32),
-    /// It contains bytes of other files or of the manifest.
+    /// The block also contains bytes of other files or of the manifest.
     Mixed(u32),
 }
 
@@ -40,7 +41,7 @@ impl Affected {
 }
 
 impl RootHasher {
-    /// Returns the blocks with bytes of this withdrawn entry.
+    /// Returns the blocks that contain bytes of this withdrawn file.
     pub fn affected(&self, layout: &Layout, entry: u32) -> Vec<Affected> {
         let geometry = self.geometry();
         let Some(bytes) = layout.range_of(entry) else { return Vec::new() };
@@ -65,7 +66,7 @@ impl RootHasher {
             && layout.pieces(self.geometry().range(block)).any(|piece| self.is_withdrawn(piece.entry))
     }
 
-    /// Writes zeros in place of withdrawn files in the data of a block.
+    /// In the data of a block, replaces the bytes of withdrawn files by zeros.
     pub(crate) fn blank(&self, layout: &Layout, block: u32, data: &mut [u8]) {
         let range = self.geometry().range(block);
         let manifest = u64::from(self.geometry().manifest_len).clamp(range.start, range.end) - range.start;

@@ -1,7 +1,7 @@
 //! Assembly of blocks from symbols.
 //!
-//! Source symbols are copied to their place in the block. With all source symbols the block is complete without decoding.
-//! Otherwise repair symbols are stored until their number suffices.
+//! Source symbols are copied to their positions in the block. When all source symbols have arrived, the block is complete without
+//! decoding. Repair symbols are stored, too. Decoding is possible once enough symbols of both kinds together have arrived.
 
 use faircast_fec::{Shape, decode};
 use std::collections::BTreeMap;
@@ -10,18 +10,18 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct Assembly {
     symbol_size: usize,
-    /// The block of the latest symbol. It is outside the map because this is the hot path.
+    /// The block of the latest symbol. It is outside the map because nearly every symbol belongs to it.
     current: Option<(u32, Block)>,
     others: BTreeMap<u32, Block>,
     /// Empty blocks whose memory is reused.
     spare: Vec<Block>,
-    /// Memory of stored blocks, for reuse by the next blocks. If a thread stores a block, its memory returns later than the
-    /// block.
+    /// Buffers of blocks that are stored on disk, for reuse by later blocks. If another thread writes a block to disk, it returns
+    /// the buffer later.
     spare_bytes: Vec<Vec<u8>>,
     /// Maximum number of bytes held by blocks.
     limit: usize,
     held: usize,
-    /// Number of symbols without use: duplicates.
+    /// Number of duplicate symbols.
     pub duplicates: u64,
     /// Number of blocks that needed decoding.
     pub decoded: u64,
@@ -37,7 +37,7 @@ struct Block {
     have_count: usize,
     repair: Vec<u8>,
     repair_ids: Vec<u32>,
-    /// Number of symbols needed beyond K: the number of failed decoding attempts.
+    /// Number of symbols required beyond K; it equals the number of failed attempts to decode the block.
     beyond: usize,
 }
 
@@ -48,12 +48,12 @@ pub enum Added {
     Useless,
     /// It is stored.
     Kept,
-    /// The block is complete: the next call is [`Assembly::take`].
+    /// The block is complete: call [`Assembly::take`] next.
     Complete,
 }
 
 impl Assembly {
-    /// Creates an assembly for symbols of `symbol_size` bytes that holds about `limit` bytes at most.
+    /// Creates an assembly for symbols of `symbol_size` bytes. Its blocks take at most about `limit` bytes of memory.
     pub fn new(symbol_size: usize, limit: usize) -> Assembly {
         Assembly {
             symbol_size,
@@ -69,7 +69,7 @@ impl Assembly {
         }
     }
 
-    /// Adds a symbol of a block of `symbols` source symbols. Decodes the block if it is complete.
+    /// Adds a symbol of a block that has `symbols` source symbols. Decodes the block if its symbols suffice.
     pub fn add(&mut self, block: u32, symbols: u16, symbol: u32, payload: &[u8]) -> Added {
         let added = self.gather(block, symbols, symbol, payload);
         let Some((_, entry)) = self.current.as_mut().filter(|_| added == Added::Complete) else {
@@ -87,7 +87,7 @@ impl Assembly {
         }
     }
 
-    /// Like [`Assembly::add`], without decoding: returns [`Added::Complete`] when the symbols suffice for decoding.
+    /// Like [`Assembly::add`], but does not decode: returns [`Added::Complete`] when the symbols suffice for decoding.
     pub fn gather(&mut self, block: u32, symbols: u16, symbol: u32, payload: &[u8]) -> Added {
         if payload.len() != self.symbol_size || symbols == 0 {
             return Added::Useless;
@@ -115,7 +115,7 @@ impl Assembly {
         Some((block, Gathered { entry, symbol_size: self.symbol_size }))
     }
 
-    /// Puts back the symbols of a block that could not be decoded: the block needs more symbols.
+    /// Puts back the symbols of a block that could not be decoded and needs more symbols.
     pub fn put_back(&mut self, block: u32, gathered: Gathered) {
         let mut entry = gathered.entry;
         entry.beyond += 1;
@@ -126,13 +126,14 @@ impl Assembly {
         }
     }
 
-    /// Reuses the memory of a block whose bytes were taken.
+    /// Reuses the memory of a block after its bytes were taken.
     pub fn reuse(&mut self, gathered: Gathered) {
         self.decoded += u64::from(gathered.entry.have_count < gathered.entry.symbols);
         self.spare.push(gathered.entry);
     }
 
-    /// Takes the block that [`Assembly::add`] has just completed: its K x T bytes. Return the memory with [`Assembly::recycle`].
+    /// Takes the bytes of the block that [`Assembly::add`] has just completed: K symbols of the symbol size. Return the buffer
+    /// with [`Assembly::recycle`].
     pub fn take(&mut self) -> Option<(u32, Vec<u8>)> {
         let (block, mut entry) = self.current.take()?;
         self.held -= entry.symbols * self.symbol_size;
@@ -141,7 +142,7 @@ impl Assembly {
         Some((block, bytes))
     }
 
-    /// Reuses the memory of a block that is stored.
+    /// Reuses the buffer of a block that was written to its destination.
     pub fn recycle(&mut self, bytes: Vec<u8>) {
         if (self.spare_bytes.len() + 1) * bytes.capacity() <= self.limit {
             self.spare_bytes.push(bytes);
@@ -170,7 +171,7 @@ impl Assembly {
         }
     }
 
-    /// Returns the number of symbols that `block` still needs; `None` if none of its symbols has arrived.
+    /// Returns the number of symbols that `block` still needs; `None` if no symbol of the block has arrived.
     pub fn needed(&self, block: u32) -> Option<u16> {
         let entry = match &self.current {
             Some((current, entry)) if *current == block => entry,
@@ -180,7 +181,7 @@ impl Assembly {
         Some((entry.symbols + entry.beyond).saturating_sub(got).max(1) as u16)
     }
 
-    /// Returns the number of stored symbols of all blocks.
+    /// Returns the number of stored symbols, summed over all incomplete blocks.
     pub fn gathered(&self) -> u64 {
         let current = self.current.iter().map(|(_, entry)| entry);
         current
@@ -189,8 +190,8 @@ impl Assembly {
             .sum::<usize>() as u64
     }
 
-    /// Returns a bit map of the source symbols of `block` that have arrived: bit `k % 8` of byte `k / 8`. `None` if none of its
-    /// symbols is stored, or if it has more than 256 source symbols.
+    /// Returns a bit map of the source symbols of `block` that have arrived: symbol `k` is bit `k % 8` of byte `k / 8`. Returns
+    /// `None` if no symbol of the block has arrived, or if the block has more than 256 source symbols.
     pub fn held(&self, block: u32) -> Option<[u8; 32]> {
         let entry = match &self.current {
             Some((current, entry)) if *current == block => entry,
@@ -221,7 +222,7 @@ impl Assembly {
         });
         self.current = Some((block, entry));
         while self.held > self.limit && !self.others.is_empty() {
-            // The newest block will be repaired last.
+            // The block with the highest number is dropped first, because it will be repaired last.
             let Some((_, entry)) = self.others.pop_last() else { break };
             let symbols = self.retire(entry);
             self.held -= symbols * self.symbol_size;
@@ -249,7 +250,7 @@ impl Gathered {
         self.entry.symbols as u16
     }
 
-    /// Returns whether all source symbols are present, so that no decoding is needed.
+    /// Returns whether all source symbols have arrived; no decoding is then needed.
     pub fn is_whole(&self) -> bool {
         self.entry.have_count == self.entry.symbols
     }
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_returned_late_is_reused() {
+    fn memory_of_stored_blocks_is_reused_by_later_blocks() {
         let mut assembly = Assembly::new(T, 1 << 20);
         let complete = |assembly: &mut Assembly, block| {
             assert_eq!(assembly.gather(block, 1, 0, &symbol(0)), Added::Complete);
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_may_arrive_interleaved() {
+    fn two_blocks_are_complete_after_their_interleaved_symbols() {
         let mut assembly = Assembly::new(T, 1 << 20);
         assembly.add(1, 2, 0, &symbol(0));
         assembly.add(2, 2, 0, &symbol(0));
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn expired_blocks_release_their_memory() {
+    fn blocks_before_the_oldest_needed_block_release_their_memory() {
         let mut assembly = Assembly::new(T, 1 << 20);
         for block in [3, 9, 5] {
             assembly.add(block, 2, 0, &symbol(0));
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn symbol_of_wrong_size_or_block_shape_is_ignored() {
+    fn symbol_with_a_wrong_size_or_number_of_symbols_is_ignored() {
         let mut assembly = Assembly::new(T, 1 << 20);
         assert_eq!(assembly.add(1, 2, 0, &[0; 3]), Added::Useless);
         assert_eq!(assembly.add(1, 0, 0, &symbol(0)), Added::Useless);
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_limit_evicts_the_newest_block_before_the_current_one() {
+    fn full_memory_drops_the_newest_blocks_but_not_the_current_one() {
         let mut assembly = Assembly::new(T, 3 * 2 * T);
         for block in 0..10 {
             assembly.add(block, 2, 0, &symbol(0));

@@ -1,11 +1,12 @@
-//! Assembly of blocks from the symbols of a fountain: all blocks of the content fill at the same time.
+//! Assembly of blocks when the source sends symbols of all blocks in turns (a fountain). All blocks of the content are then
+//! incomplete at the same time.
 //!
-//! Nearly all blocks stay incomplete until shortly before the end, so symbols that do not fit into memory go to a sparse file.
-//! The file has one slot for each block, with the symbols in the order of arrival. Each write appends all symbols of one block
-//! that are in memory.
+//! Nearly all blocks stay incomplete until shortly before the end of the transfer. Symbols that do not fit into memory are
+//! therefore written to a sparse file. The file has one slot for each block, which holds symbols in the order of their arrival.
+//! Each write appends all in-memory symbols of one block to its slot.
 //!
-//! [`Gathering`] is the record of the symbols. It touches no file: it plans operations, which [`Slots`] performs in order, and
-//! takes their results.
+//! [`Gathering`] is the record of all symbols. It does no file access itself: it plans operations and processes their results.
+//! [`Slots`] performs the operations in order.
 
 use crate::ObjectError;
 use crate::gather::assembly::Added;
@@ -17,14 +18,14 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// Number of symbols beyond K for which a slot has room. A block that cannot be decoded with all these symbols is received again
-/// from the start. With RaptorQ each further symbol makes this a hundred times less likely.
+/// Number of symbols beyond K for which a slot has room. If all these symbols do not suffice for decoding, the block is received
+/// again from the start. With RaptorQ, each additional symbol makes a decoding failure a hundred times less likely.
 const BEYOND: usize = 8;
 
 /// Growth of a block's memory, symbols.
 const STEP: usize = 16;
 
-/// Number of complete blocks that are read back at a time.
+/// Maximum number of recalled blocks that the caller has not taken yet.
 const RECALLED: usize = 4;
 
 /// A file for symbols that do not fit into memory.
@@ -32,7 +33,7 @@ const RECALLED: usize = 4;
 pub struct SpillFile {
     /// The disk of the file.
     pub disk: Disk,
-    /// The file, which should have no name and no other user.
+    /// The file. It should have no name, and no other process should use it.
     pub file: File,
     /// Its path, for errors.
     pub path: PathBuf,
@@ -46,10 +47,10 @@ pub struct Slots {
     slot: u64,
 }
 
-/// One operation on the file. Operations are performed one after the other.
+/// One operation on the spill file. Operations are performed one after the other.
 #[derive(Debug)]
 pub enum Operation {
-    /// Writes these bytes into the slot of a block, from this offset in the slot.
+    /// Writes bytes into the slot of a block.
     Write {
         /// The block.
         block: u32,
@@ -58,7 +59,7 @@ pub enum Operation {
         /// The bytes.
         bytes: Vec<u8>,
     },
-    /// Reads this number of bytes from the slot of a block.
+    /// Reads bytes from the start of a block's slot.
     Read {
         /// The block.
         block: u32,
@@ -72,11 +73,11 @@ pub enum Operation {
 /// The result of an [`Operation`].
 #[derive(Debug)]
 pub enum Performed {
-    /// The bytes are written; their memory can be reused.
+    /// The bytes are written; the memory that held them can be reused.
     Written(usize),
     /// The bytes of a slot.
     Read(u32, Vec<u8>),
-    /// The space is free, if the filesystem supports that.
+    /// The space of the slot is freed, if the filesystem supports holes in files.
     Freed,
 }
 
@@ -86,26 +87,26 @@ pub struct Gathering {
     symbol_size: usize,
     /// Size of a slot in bytes.
     slot: u64,
-    /// Maximum number of bytes in memory if there is a file.
+    /// Maximum number of bytes of symbols in memory once there is a file.
     limit: usize,
-    /// Bytes in memory, including the bytes that are being written.
+    /// Bytes of symbols and blocks in memory, including bytes that are being written to the file.
     held: usize,
     /// Bytes that are being written.
     writing: usize,
     blocks: BTreeMap<u32, Block>,
-    /// Blocks that have enough symbols and wait for their symbols from the file.
+    /// Blocks that have enough symbols and wait until their symbols are read from the file.
     reading: BTreeMap<u32, Block>,
     /// Blocks with enough symbols in memory.
     ready: VecDeque<(u32, Symbols)>,
     /// Complete blocks that cannot be placed yet.
     stored: BTreeMap<u32, BlockPlace>,
-    /// Blocks of `stored` that were recalled and can be placed.
+    /// Recalled blocks that are in memory and can be placed.
     recalled: VecDeque<(u32, Vec<u8>)>,
     has_room: bool,
     operations: VecDeque<Operation>,
-    /// First block of the round-robin search for the next block to write.
+    /// Block at which the round-robin search for the next block to write begins.
     turn: u32,
-    /// Number of symbols without use: duplicates.
+    /// Number of duplicate symbols.
     pub duplicates: u64,
     /// Number of blocks that needed decoding.
     pub decoded: u64,
@@ -126,10 +127,10 @@ enum BlockPlace {
 #[derive(Debug)]
 struct Block {
     symbols: usize,
-    /// IDs of all symbols in the order of arrival: first the symbols in the slot, then the symbols in memory.
+    /// IDs of all symbols of the block in the order of arrival: first the symbols in the slot, then the symbols in memory.
     ids: Vec<u32>,
     staged: Vec<u8>,
-    /// Number of symbols needed beyond K: the number of failed decoding attempts.
+    /// Number of symbols required beyond K; it equals the number of failed attempts to decode the block.
     beyond: usize,
 }
 
@@ -164,7 +165,7 @@ impl Slots {
                 Ok(Performed::Read(block, bytes))
             }
             Operation::Free(block) => {
-                // A filesystem that cannot punch holes keeps the space until the file is deleted.
+                // If the filesystem cannot punch holes, the space stays allocated until the file is deleted.
                 let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
                 let _ = rustix::fs::fallocate(&room.file, hole, u64::from(block) * self.slot, self.slot);
                 Ok(Performed::Freed)
@@ -174,8 +175,8 @@ impl Slots {
 }
 
 impl Gathering {
-    /// Creates a record for blocks of at most `symbols_per_block` symbols of `symbol_size` bytes. Without a file all symbols stay
-    /// in memory. Once there is a file ([`Gathering::give_room`]), about `limit` bytes stay in memory.
+    /// Creates a record for blocks of at most `symbols_per_block` symbols of `symbol_size` bytes. Before [`Gathering::give_room`]
+    /// sets a file, all symbols stay in memory. Afterwards at most about `limit` bytes stay in memory.
     pub fn new(symbol_size: usize, symbols_per_block: u16, limit: usize) -> Gathering {
         Gathering {
             symbol_size,
@@ -204,13 +205,14 @@ impl Gathering {
         Slots { room, slot: self.slot }
     }
 
-    /// Returns the number of bytes in memory beyond the limit. They are being written, or wait for a file.
+    /// Returns the number of bytes by which the memory exceeds its limit. These bytes are being written to the file, or wait
+    /// until there is a file.
     pub fn excess(&self) -> u64 {
         if self.has_room { self.writing as u64 } else { self.held.saturating_sub(self.limit) as u64 }
     }
 
-    /// Adds a symbol of a block of `symbols` source symbols. [`Gathering::next_ready`] returns the block when its symbols
-    /// suffice.
+    /// Adds a symbol of a block that has `symbols` source symbols. When the symbols of the block suffice,
+    /// [`Gathering::next_ready`] returns them.
     pub fn add(&mut self, block: u32, symbols: u16, symbol: u32, payload: &[u8]) -> Added {
         let symbols = usize::from(symbols);
         let fits = symbols > 0 && ((symbols + BEYOND) * self.symbol_size) as u64 <= self.slot;
@@ -260,7 +262,8 @@ impl Gathering {
         }
     }
 
-    /// Takes a block with enough symbols. The caller decodes it, then calls [`Gathering::on_decoded`] or [`Gathering::put_back`].
+    /// Takes the symbols of a block that has enough of them. The caller decodes the block, then calls [`Gathering::on_decoded`]
+    /// or [`Gathering::put_back`].
     pub fn next_ready(&mut self) -> Option<(u32, Symbols)> {
         self.ready.pop_front()
     }
@@ -271,7 +274,7 @@ impl Gathering {
         self.free_unless_empty(block, symbols.written.len());
     }
 
-    /// Puts back the symbols of a block that could not be decoded: the block needs more symbols.
+    /// Puts back the symbols of a block that could not be decoded and needs more symbols.
     pub fn put_back(&mut self, block: u32, symbols: Symbols) {
         let Symbols { block: mut entry, written, .. } = symbols;
         entry.beyond += 1;
@@ -293,7 +296,8 @@ impl Gathering {
         self.write(block, 0, bytes);
     }
 
-    /// Returns the first stored block that is not recalled; `None` while no further block may be recalled.
+    /// Returns the first stored block that is not recalled. Returns `None` if there is no such block or if the maximum number of
+    /// blocks is recalled.
     pub fn first_stored(&self) -> Option<u32> {
         let mut recalled = 0;
         for (&block, stored) in &self.stored {
@@ -311,7 +315,8 @@ impl Gathering {
         self.stored.contains_key(&block)
     }
 
-    /// Recalls a stored block that can be placed now. [`Gathering::next_recalled`] returns it, if necessary after a read.
+    /// Recalls a stored block, which can be placed now. [`Gathering::next_recalled`] returns the block; if the block is in the
+    /// file, it is read first.
     pub fn recall(&mut self, block: u32) {
         match self.stored.insert(block, BlockPlace::Recalled) {
             Some(BlockPlace::InMemory(bytes)) => {
@@ -331,7 +336,7 @@ impl Gathering {
         Some((block, bytes))
     }
 
-    /// Returns the number of symbols that `block` still needs; `None` if none of its symbols has arrived.
+    /// Returns the number of symbols that `block` still needs; `None` if no symbol of the block has arrived.
     pub fn needed(&self, block: u32) -> Option<u16> {
         let entry = self.blocks.get(&block)?;
         Some((entry.symbols + entry.beyond).saturating_sub(entry.ids.len()).max(1) as u16)
@@ -368,7 +373,7 @@ impl Gathering {
         }
     }
 
-    /// Collects the symbols of a block from memory and file.
+    /// Makes a block ready for decoding. If some of its symbols are in the file, plans a read of its slot first.
     fn assemble(&mut self, block: u32) {
         let Some(entry) = self.blocks.remove(&block) else { return };
         match entry.written(self.symbol_size) * self.symbol_size {
@@ -385,7 +390,7 @@ impl Gathering {
         self.ready.push_back((block, Symbols { block: entry, written, symbol_size: self.symbol_size }));
     }
 
-    /// Writes symbols to the file until memory is within its limit.
+    /// Plans writes of symbols to the file until the rest in memory is within the limit.
     fn relieve(&mut self) {
         while self.has_room && self.held - self.writing > self.limit {
             let Some(block) = self.next_to_spill() else { break };
@@ -393,7 +398,7 @@ impl Gathering {
         }
     }
 
-    /// Returns the next block in round-robin order with symbols in memory.
+    /// Returns the next block, in round-robin order, that has symbols in memory.
     fn next_to_spill(&mut self) -> Option<u32> {
         let has = |(block, entry): (&u32, &Block)| (!entry.staged.is_empty()).then_some(*block);
         let found = self
@@ -405,7 +410,7 @@ impl Gathering {
         Some(found)
     }
 
-    /// Appends the symbols of a block that are in memory to its slot.
+    /// Plans a write that appends the in-memory symbols of a block to the block's slot.
     fn spill(&mut self, block: u32) {
         let Some(entry) = self.blocks.get_mut(&block) else { return };
         let at = entry.written(self.symbol_size) * self.symbol_size;
@@ -419,7 +424,7 @@ impl Gathering {
         self.operations.push_back(Operation::Write { block, at, bytes });
     }
 
-    /// Frees the space of a slot unless `written` is zero.
+    /// Plans to free a block's slot, unless `written` (number of symbols in the slot) is zero.
     fn free_unless_empty(&mut self, block: u32, written: usize) {
         if written > 0 {
             self.operations.push_back(Operation::Free(block));
@@ -452,7 +457,7 @@ impl Block {
         Block { symbols, ids: Vec::with_capacity(symbols + 1), staged: Vec::new(), beyond: 0 }
     }
 
-    /// Stores a symbol in memory and returns the growth of the memory in bytes.
+    /// Stores a symbol in memory and returns the growth of the allocated memory in bytes.
     fn stage(&mut self, payload: &[u8]) -> usize {
         let before = self.staged.capacity();
         if before - self.staged.len() < payload.len() {

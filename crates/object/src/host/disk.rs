@@ -1,7 +1,7 @@
-//! Access to the disk: receivers create, write, rename, flush and remove through a [`Disk`], by descriptor and offset.
+//! Access to the disk. Receivers create, write, rename, flush and remove files through a [`Disk`], by descriptor and offset.
 //!
-//! Each method is the system call of the same name. [`Faults`] can be interposed: a simulated world tears writes, fills disks and
-//! cuts the power.
+//! Each method performs the system call of the same name. A simulated world can interpose [`Faults`]: incomplete writes, full
+//! disks, power failures.
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FallocateFlags, Gid, Mode, OFlags, Timestamps, Uid, XattrFlags, statfs};
@@ -68,7 +68,7 @@ pub enum Verdict {
     Torn(usize, Failure),
 }
 
-/// The reason of a failure.
+/// Reason for a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
     /// `ENOSPC`.
@@ -82,13 +82,13 @@ pub trait Faults: Send + Sync {
     /// Returns the verdict on an operation that is about to be performed.
     fn before(&self, op: &Op<'_>) -> Verdict;
 
-    /// Returns the number of free bytes; `None` means the value of the system.
+    /// Returns the number of free bytes; `None` for the number that the system reports.
     fn free(&self) -> Option<u64> {
         None
     }
 }
 
-/// Returns the present time of the clock that sets the times of files.
+/// Returns the present time by the clock from which files get their times.
 #[allow(
     clippy::disallowed_methods,
     reason = "the time is compared with times that the operating system's clock sets"
@@ -110,7 +110,8 @@ impl Disk {
         Disk(Some(faults))
     }
 
-    /// Returns whether faults are interposed. Operations then run in the session's own thread, so that runs repeat.
+    /// Returns whether faults are interposed. If they are, the session performs operations in its own thread, so that runs are
+    /// reproducible.
     pub fn has_faults(&self) -> bool {
         self.0.is_some()
     }
@@ -258,7 +259,7 @@ impl Disk {
         rustix::fs::fstatvfs(dir).map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize))
     }
 
-    /// Returns an error if the operation is to fail.
+    /// Returns the error of the interposed faults, if the operation must fail.
     fn ask(&self, op: &Op<'_>) -> Result<(), Errno> {
         match self.verdict(op) {
             Verdict::Done => Ok(()),
@@ -266,8 +267,8 @@ impl Disk {
         }
     }
 
-    /// Returns the error of a write that is to fail without an effect. `Some` means that the write fails with this error after
-    /// this number of bytes.
+    /// Returns an error if the write must fail without writing a byte. Returns `Some` with a number of bytes and an error if the
+    /// write must fail after this number of bytes.
     fn ask_to_write(&self, file: &File, len: usize, at: u64) -> io::Result<Option<(usize, io::Error)>> {
         match self.verdict(&Op::Write { file, at, len }) {
             Verdict::Done => Ok(None),
@@ -296,8 +297,8 @@ impl Failure {
     }
 }
 
-/// Returns whether a directory is in memory (`TMPFS_MAGIC` and `RAMFS_MAGIC` of `statfs(2)`), so that no disk stalls operations
-/// on its files.
+/// Returns whether a directory is in memory (`TMPFS_MAGIC` or `RAMFS_MAGIC` of `statfs(2)`). No disk then delays operations on
+/// files in the directory.
 pub fn is_in_memory(directory: &Path) -> bool {
     const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
     statfs(directory).is_ok_and(|about| IN_MEMORY.contains(&(about.f_type as u64 & 0xffff_ffff)))

@@ -1,10 +1,10 @@
-//! A limit on the bytes of a session that does not state its length. Bytes beyond the limit are not written.
+//! A limit on the number of bytes that a session of unknown length may write. Bytes beyond the limit are not written.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of bytes that may still be written; clones share it.
+/// Number of bytes that may still be written; all clones share this number.
 #[derive(Debug, Clone, Default)]
 pub struct Quota(Option<RemainingBytes>);
 
@@ -14,9 +14,9 @@ struct RemainingBytes {
     bytes: Arc<AtomicU64>,
 }
 
-/// A session sends more bytes than the user allows.
+/// The session has sent more bytes than the user allows.
 #[derive(Debug, thiserror::Error)]
-#[error("the session exceeds its limit of {0} bytes; these are stored")]
+#[error("the session exceeds its limit of {0} bytes; only the bytes up to the limit are stored")]
 struct TooMuch(u64);
 
 impl Quota {
@@ -25,7 +25,7 @@ impl Quota {
         Quota(most.map(|most| RemainingBytes { most, bytes: Arc::new(AtomicU64::new(most)) }))
     }
 
-    /// Reserves space for as many of these bytes as fit, and returns their number.
+    /// Deducts `bytes` from the quota, or the remaining number if it is smaller. Returns the deducted number.
     ///
     /// # Errors
     /// Fails when the quota is used up.
@@ -41,7 +41,7 @@ impl Quota {
         Ok(wanted.min(before) as usize)
     }
 
-    /// Reserves space for all of these bytes.
+    /// Takes all of these bytes from the quota.
     ///
     /// # Errors
     /// Fails when the bytes do not fit.
@@ -60,7 +60,7 @@ impl Quota {
         }
     }
 
-    /// Returns a writer that counts its bytes. It fails when the quota is used up.
+    /// Returns a writer whose bytes are deducted from the quota. A write fails when the quota is used up.
     #[must_use]
     pub fn limit(&self, to: Box<dyn Write + Send>) -> Box<dyn Write + Send> {
         match &self.0 {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn amount_over_the_quota_is_refused_and_spends_nothing() {
+    fn bytes_that_exceed_the_quota_are_refused_and_not_deducted() {
         let quota = Quota::new(Some(10));
         quota.spend(6).expect("there is room");
         quota.spend(5).expect_err("one too many");

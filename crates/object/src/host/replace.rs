@@ -1,12 +1,12 @@
-//! Files with names from peers, in a directory of the user.
+//! Creation of files in a directory of the user, under names that a peer has chosen.
 
 use crate::ObjectError;
 use std::fs::{File, OpenOptions, create_dir_all, remove_file, symlink_metadata};
 use std::io;
 use std::path::Path;
 
-/// Creates a new, empty file for writing. An existing object of this name (a file, a pipe, a link) is removed. The file is
-/// therefore never written through a link of an earlier transfer or of another user.
+/// Creates a new, empty file for writing. Any object with this name (a file, pipe or link) is removed first. Data is therefore
+/// never written through a link that an earlier transfer or another user has made.
 pub fn replace(path: &Path) -> io::Result<File> {
     if symlink_metadata(path).is_ok_and(|meta| !meta.is_dir()) {
         remove_file(path)?;
@@ -14,7 +14,7 @@ pub fn replace(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Like `replace`, for a name below a directory, which is created if it does not exist.
+/// Like `replace`, for the file `name` in `directory`. The directory is created if it does not exist.
 pub fn replace_in(directory: &Path, name: &str) -> Result<File, ObjectError> {
     let path = directory.join(name);
     let made = create_dir_all(directory).and_then(|()| replace(&path));
@@ -27,7 +27,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn stream_replaces_a_link_without_following_it() {
+    fn new_file_replaces_a_link_without_following_it() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let at = |name: &str| dir.path().join(name);
         std::fs::write(at("precious"), "kept").expect("room");

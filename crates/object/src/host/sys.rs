@@ -1,4 +1,4 @@
-//! Access to files by descriptor: recently used files stay open.
+//! Access to files by descriptor. The most recently used files stay open.
 
 use std::fs::File;
 

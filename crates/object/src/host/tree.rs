@@ -1,4 +1,4 @@
-//! Directories below an output directory. Each is opened from its parent and never through a symbolic link.
+//! Directories below an output directory. Each directory is opened relative to its parent and never through a symbolic link.
 
 use crate::error::{ObjectError, Obstacle};
 use crate::host::disk::Disk;
@@ -21,18 +21,18 @@ pub(crate) enum Absent {
     Leave,
 }
 
-/// Walks below the output directory. The descriptors on the path to the latest directory stay open.
+/// Access to directories below the output directory. The descriptors on the path to the directory opened last stay open.
 #[derive(Debug)]
 pub struct Tree<'a> {
     disk: &'a Disk,
     out: BorrowedFd<'a>,
     out_path: &'a Path,
-    /// Names and descriptors from the output directory down to the latest directory.
+    /// Names and descriptors on the path from the output directory to the directory opened last.
     way: Vec<(OsString, OwnedFd)>,
 }
 
 impl<'a> Tree<'a> {
-    /// Creates the tree below the directory `out` of a disk; errors use the path `out_path`.
+    /// Creates the tree below the directory `out` on a disk; errors state `out_path` as its path.
     pub fn new(disk: &'a Disk, out: &'a OwnedFd, out_path: &'a Path) -> Tree<'a> {
         Tree { disk, out: out.as_fd(), out_path, way: Vec::new() }
     }
@@ -71,7 +71,7 @@ impl<'a> Tree<'a> {
         Ok(Some(self.way.last().map_or(self.out, |(_, fd)| fd.as_fd())))
     }
 
-    /// Returns the directory of an entry, created if necessary, and the name of the entry in it.
+    /// Returns the directory that contains an entry, created if necessary, and the name of the entry in this directory.
     pub(crate) fn place_of<'e>(
         &mut self,
         entry: &'e Entry,
@@ -81,14 +81,14 @@ impl<'a> Tree<'a> {
         Ok((dir.expect("directories that are not there are created"), name))
     }
 
-    /// Like `place_of`, for a path that is not in a manifest; the caller has checked it.
+    /// Like `place_of`, for a path that is not in a manifest. The caller must have checked the path.
     pub fn place<'p>(&mut self, path: &'p str) -> Result<(BorrowedFd<'_>, &'p OsStr), ObjectError> {
         let (above, name) = split(OsStr::new(path));
         let dir = self.dir(above, Absent::Create)?;
         Ok((dir.expect("directories that are not there are created"), name))
     }
 
-    /// Returns the part of `path` up to its first absent name. The path must just have been found absent.
+    /// Returns `path` up to its first name that does not exist. The caller has just found that `path` does not exist.
     pub(crate) fn first_absent<'p>(&self, path: &'p OsStr) -> &'p [u8] {
         let bytes = path.as_bytes();
         let end = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').nth(self.way.len());
@@ -100,7 +100,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Splits a path into its directory and the last name.
+/// Splits a path into its directory and its last name.
 pub(crate) fn split(path: &OsStr) -> (&OsStr, &OsStr) {
     let bytes = path.as_bytes();
     match bytes.iter().rposition(|byte| *byte == b'/') {
@@ -146,7 +146,7 @@ pub fn make_directory(path: &Path) -> Result<(), ObjectError> {
     std::fs::create_dir_all(path).map_err(|error| ObjectError::io(path, "create", error))
 }
 
-/// Opens the directory `name` in `above`, never through a link; creates it with `mode` if necessary.
+/// Opens the directory `name` in the directory `above`, never through a link; creates it with `mode` if necessary.
 pub fn open_or_create_dir(
     disk: &Disk,
     above: impl AsFd,

@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 
 impl Manifest {
-    /// Returns the same entries in the same order under the names for this receiver, and the number of names that differ from the
-    /// source. Links lead to the new names.
+    /// Returns the manifest with the names that this receiver uses, and the number of changed names. The order of the entries
+    /// stays the same. The targets of links change in the same way.
     ///
     /// # Errors
-    /// When a name is refused, becomes too long, or is the name of another entry.
+    /// When a name is refused, becomes too long, or becomes equal to the name of another entry.
     pub(crate) fn named_by(mut self, names: Names) -> Result<(Manifest, u64), NameError> {
         let mut changed = 0;
         for entry in self.entries_mut() {
@@ -29,7 +29,7 @@ impl Manifest {
         }
     }
 
-    /// Checks that no two entries have the same path, and that each entry above another is a directory.
+    /// Checks that no two entries have the same path, and that each entry with entries below it is a directory.
     fn check_for_clashes(&self) -> Result<(), NameError> {
         let mut sorted: Vec<&Entry> = self.entries().iter().collect();
         sorted.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -66,7 +66,7 @@ mod tests {
     const FILE: Kind = Kind::File { size: 1 };
 
     #[test]
-    fn name_policy_escapes_preserves_or_refuses_names() {
+    fn name_policies_escape_preserve_or_refuse_control_characters() {
         let link = Kind::Symlink { target: "bad\u{7}/file".into() };
         let sent = manifest(&[("bad\u{7}", Kind::Dir), ("bad\u{7}/file", FILE), ("link", link)]);
         let (named, changed) = sent.clone().named_by(Names::Escape).expect("fits");
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn escaped_name_does_not_clash_and_is_not_truncated() {
+    fn escaped_name_that_is_too_long_or_already_used_is_refused() {
         let taken = manifest(&[("a\u{7}", FILE), ("a\\x07", FILE)]);
         let clash = |path: &str| Err(NameError::Clash(path.to_owned()));
         assert_eq!(taken.named_by(Names::Escape), clash("a\\x07"));

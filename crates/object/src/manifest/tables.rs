@@ -1,4 +1,4 @@
-//! Tables of version 2 of a manifest: owners and attributes, each written at its first use.
+//! Tables of owners and attributes in a manifest of version 2. Each value is written where it is first used.
 
 use super::{Entry, ManifestError, Reader, put_number, put_text};
 use crate::metadata::{Attributes, MAX_ATTRIBUTE_SETS, MAX_NAMES, MAX_OWNERS, MetadataError, Owner};
@@ -54,7 +54,7 @@ fn number_of<'a, T: Ord>(known: &mut BTreeMap<&'a T, u64>, one: &'a T) -> (u64, 
     (number, true)
 }
 
-/// Values read so far, by number; also detects duplicates.
+/// Owners and attributes read so far, by number. The tables also detect duplicate values.
 #[derive(Default)]
 pub(super) struct ReadTables {
     owners: Table<Owner>,
@@ -73,7 +73,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T: Ord> Table<T> {
-    /// Returns the value with this number, counted from 1; `read` reads a new value.
+    /// Returns the value with this number, counted from 1. If the number is new, `read` reads the value.
     fn get(
         &mut self,
         number: u64,

@@ -1,4 +1,4 @@
-//! Adoption of files from incomplete transfers: the tree has changed since, but most of its files have not.
+//! Reuse of files from incomplete transfers of an earlier version of the same tree, in which most files are equal.
 
 use super::{Stage, Store};
 use crate::error::ObjectError;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// A file that was taken over, with the position of its content in the object stream of the other transfer.
+/// A file taken from another transfer, with the position of its content in the object stream of that transfer.
 struct Adopted {
     from: u64,
     /// Index of the other transfer.
@@ -23,11 +23,11 @@ struct Adopted {
 }
 
 impl Store {
-    /// Takes over files of incomplete transfers with the same path, size and time of modification. They count like blocks of an
-    /// earlier run: the root or signed hashes decide whether they are correct.
+    /// Takes files from incomplete transfers, if they have the same path, size and time of modification in this transfer. Their
+    /// blocks count like stored blocks of an earlier receiver: the root hash or signed hashes decide whether they are correct.
     ///
     /// # Errors
-    /// When the journal cannot be written, when there is no space for the rest, or [`ObjectError::Cancelled`].
+    /// When the journal cannot be written or the disk has no space for the missing content; [`ObjectError::Cancelled`].
     pub fn adopt(&mut self, work: &FileWork) -> Result<(), ObjectError> {
         self.ledger.has_others = false;
         self.files.open.clear();
@@ -45,7 +45,8 @@ impl Store {
         self.note_adopted(&adopted, &others, work)?;
         for (of, mut other) in others.into_iter().enumerate() {
             if adopted.values().any(|file| file.of == of) {
-                // The files have moved to this transfer. A remainder that cannot be removed does no harm.
+                // Files of the other transfer were moved to this transfer. If the rest of the other transfer cannot be removed,
+                // it does no harm.
                 other.start_over().ok();
                 other.files.place.remove(&other.transfer.to_string());
             }
@@ -53,12 +54,13 @@ impl Store {
         Ok(())
     }
 
-    /// Returns other transfers whose blocks verify and whose manifests are known.
+    /// Returns the other incomplete transfers that no receiver uses and whose manifests are known, after verifying their stored
+    /// blocks.
     fn others(&self, work: &FileWork) -> Result<Vec<Store>, ObjectError> {
         let out = &self.files.place.out_path;
         let mut others = Vec::new();
         let mut left = unfinished(out)?;
-        // The order must not depend on the time of writing, so that runs of a simulated world repeat.
+        // The order must not depend on times of writing; otherwise runs of a simulated world would not be reproducible.
         left.sort_by(|a, b| a.transfer.cmp(&b.transfer));
         for one in left {
             let Some((transfer, geometry)) = header_of(&self.files.place.disk, out, &one.transfer) else {
@@ -67,7 +69,7 @@ impl Store {
             if one.in_use || transfer == self.transfer || transfer.to_string() != one.transfer {
                 continue;
             }
-            // A transfer that cannot be opened, or is in use by now, has no usable files.
+            // Skips a transfer that cannot be opened, or that another receiver has locked in the meantime.
             let Ok((mut other, Some(reported))) =
                 Store::begin(&self.files.place.disk, out, transfer, geometry, None)
             else {
@@ -82,7 +84,8 @@ impl Store {
         Ok(others)
     }
 
-    /// Moves the parts of files that are the same in `other` to this transfer.
+    /// Moves part files from `other` to this transfer, if the file has the same path, size and time of modification in both
+    /// transfers.
     fn take_files(&self, other: &Store, of: usize, adopted: &mut BTreeMap<u32, Adopted>) {
         let (Some(ours), Some(theirs)) = (&self.known, &other.known) else { return };
         let mut at = u64::from(other.geometry.manifest_len);
@@ -114,7 +117,7 @@ impl Store {
         }
     }
 
-    /// Counts the blocks that lie completely in the files taken over.
+    /// Records as stored each block whose bytes all lie in stored blocks of transfers from which files were taken.
     fn note_adopted(
         &mut self,
         adopted: &BTreeMap<u32, Adopted>,
@@ -149,7 +152,7 @@ impl Store {
     }
 }
 
-/// Returns the transfer and geometry in the journal of an incomplete transfer.
+/// Returns the transfer and geometry stated in the journal of an incomplete transfer.
 fn header_of(disk: &Disk, out: &Path, transfer: &str) -> Option<(TransferId, Geometry)> {
     let path = out.join(STATE_DIR).join(transfer).join(JOURNAL);
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;

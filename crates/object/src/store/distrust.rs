@@ -1,10 +1,10 @@
-//! Contradictions between stored blocks and the source: the store gives up the blocks, and they are received again.
+//! Contradictions between stored blocks and the source: the store drops the blocks, and the blocks are received again.
 
 use super::{Stage, Store};
 use crate::error::ObjectError;
 
 impl Store {
-    /// Like [`Store::distrust`], because of this contradiction. The bytes count as spoiled, and a warning is added.
+    /// Calls [`Store::distrust`] because of the contradiction `error`. Counts the dropped bytes as spoiled and adds a warning.
     ///
     /// # Errors
     /// As [`Store::distrust`].
@@ -17,8 +17,9 @@ impl Store {
         Ok(())
     }
 
-    /// Handles a contradiction between stored blocks and the source. If there are blocks of an earlier receiver and also newer
-    /// blocks, drops the former; otherwise drops all blocks. Returns the number of bytes that have to be received again.
+    /// Handles a contradiction between stored blocks and the source. If only some of the stored blocks are from an earlier
+    /// receiver, drops only those blocks; otherwise drops all stored blocks. Returns the number of bytes that must be received
+    /// again.
     ///
     /// # Errors
     /// When the journal or the part files cannot be changed.
@@ -39,7 +40,7 @@ impl Store {
         Ok(before - self.verified)
     }
 
-    /// Counts block `index`, which differs from the source's block, as missing from now on.
+    /// Marks block `index` as missing, because it differs from the source's block.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -47,12 +48,12 @@ impl Store {
         self.ledger.withdraw(index).map_or(Ok(()), |operation| self.perform(operation))
     }
 
-    /// Drops all blocks, including the manifest. Returns their number of bytes.
+    /// Drops all blocks, including the blocks of the manifest. Returns the number of dropped bytes.
     ///
     /// # Errors
     /// When the journal or the part files cannot be changed.
     pub fn start_over(&mut self) -> Result<u64, ObjectError> {
-        // The journal comes first, because part files that it names are trusted.
+        // The journal is cleared first: while it lists blocks, their part files count as valid.
         self.files.journal.start_over()?;
         self.files.open.clear();
         self.files.place.wipe()?;

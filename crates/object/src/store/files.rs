@@ -1,4 +1,4 @@
-//! The files of an incomplete transfer: the head, the parts and the journal.
+//! The files of an incomplete transfer: the head, the part files and the journal.
 
 use super::ledger::{Learning, Operation, Performed, Spot};
 use super::{Known, Stage, publish};
@@ -19,7 +19,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The files of one transfer. The thread that owns them performs all work on them.
+/// The files of one transfer. The thread that owns this value performs all operations on the files.
 #[derive(Debug)]
 pub struct Files {
     pub(crate) place: OutputDirectory,
@@ -28,9 +28,9 @@ pub struct Files {
     pub(super) journal: Journal,
     pub(crate) open: OpenFiles,
     pub(crate) admission: Option<Admission>,
-    /// Messages for the user, in the order in which they arose.
+    /// Warnings for the user, in the order in which they arose.
     pub warnings: Vec<String>,
-    /// Metadata of files beyond names, permission bits, times and hard links.
+    /// Metadata that is applied to files, beyond names, permission bits, times and hard links.
     pub wanted: Wanted,
 }
 
@@ -38,7 +38,7 @@ impl Files {
     /// Performs an operation.
     ///
     /// # Errors
-    /// An [`ObjectError`]; a block that was to be written then does not count as stored.
+    /// An [`ObjectError`]. A block whose write failed does not count as stored.
     pub fn perform(&mut self, operation: Operation) -> Result<Performed, ObjectError> {
         match operation {
             Operation::Write { spot, data, hash, ends_at } => {
@@ -68,8 +68,8 @@ impl Files {
         }
     }
 
-    /// Writes the data of a block to the head, to parts, or to both. Content in the last block of the manifest has no parts
-    /// before the manifest is known.
+    /// Writes the data of a block to the head, to part files, or to both. Before the manifest is known, file content in the last
+    /// block of the manifest is written only to the head.
     fn write(&mut self, spot: &Spot, data: &[u8]) -> Result<(), ObjectError> {
         if spot.in_head {
             let written = self.place.disk.write_all_at(&self.head, data, spot.range.start);
@@ -78,7 +78,7 @@ impl Files {
         self.write_parts(spot, data)
     }
 
-    /// Writes the part of these data that belongs to files.
+    /// Writes the bytes of a block that belong to files to the part files.
     fn write_parts(&mut self, spot: &Spot, data: &[u8]) -> Result<(), ObjectError> {
         let Some(known) = &spot.known else { return Ok(()) };
         let mut rest = spot.files_part(data);
@@ -132,7 +132,8 @@ impl Files {
         Ok(())
     }
 
-    /// Frees the disk space of this file. Its part stays as an empty file, because a missing part counts as renamed.
+    /// Frees the disk space of a file's content. The part file remains, with length zero, because a missing part file would mean
+    /// that the file was already renamed.
     fn give_back(&mut self, entry: u32) {
         self.open.clear();
         if let Ok(part) = self.place.part(entry) {
@@ -140,7 +141,7 @@ impl Files {
         }
     }
 
-    /// Reads the manifest, whose blocks are all stored, and prepares for its files.
+    /// Reads the manifest, whose blocks are all stored, and prepares the output directory for its files.
     pub(super) fn learn_manifest(&mut self, about: Learning) -> Result<Arc<Known>, ObjectError> {
         let mut bytes = vec![0; about.geometry.manifest_len as usize];
         self.place
@@ -169,7 +170,7 @@ impl Files {
         Ok(known)
     }
 
-    /// Writes the beginning of the content, which shares a block with the end of the manifest.
+    /// Writes the file content in the last block of the manifest to part files.
     pub(super) fn write_border(&mut self, border: &Spot) -> Result<(), ObjectError> {
         let mut data = vec![0; (border.range.end - border.range.start) as usize];
         if border.files_part(&data).is_empty() {
@@ -182,11 +183,11 @@ impl Files {
         self.write_parts(border, &data)
     }
 
-    /// Creates a file without a name next to the parts, for content that has no final position yet. The file vanishes with its
-    /// descriptor. The transfer has `stream_len` bytes, of which `left` are still missing.
+    /// Creates a file without a name next to the part files, for content whose final position is not known yet. The file vanishes
+    /// when its descriptor is closed. The object stream has `stream_len` bytes, of which `left` bytes are missing.
     ///
     /// # Errors
-    /// [`ObjectError::DiskFull`] when there is no space for this file and the received files.
+    /// [`ObjectError::DiskFull`] when the disk has no space for both the temporary file and the received files.
     pub fn room(&self, stream_len: u64, left: u64) -> Result<(File, PathBuf), ObjectError> {
         let to_allocate = stream_len.saturating_sub(self.place.allocated());
         let (needed, available) = (to_allocate + left, self.place.available());
@@ -202,7 +203,7 @@ impl Files {
         Ok((file, path))
     }
 
-    /// Checks that no name gets older content than it has.
+    /// Checks that no name would get older content than its present content.
     fn check_age(&mut self, manifest: &Manifest) -> Result<(), ObjectError> {
         let Some(admission) = &self.admission else { return Ok(()) };
         match Remembered::load(&self.place.disk, &self.place.states) {
@@ -214,7 +215,7 @@ impl Files {
         }
     }
 
-    /// Checks that the space of entries, in addition to their content, does not exceed the limit for the content.
+    /// Checks that the disk space of all entries, without their content, does not exceed the maximum that is set for content.
     fn check_footprint(&self, manifest: &Manifest) -> Result<(), ObjectError> {
         let Some(most) = self.admission.as_ref().and_then(|admission| admission.most) else { return Ok(()) };
         let bytes = manifest.footprint();
@@ -224,7 +225,7 @@ impl Files {
         Ok(())
     }
 
-    /// Returns the manifest with the names for this receiver.
+    /// Returns the manifest with the names that this receiver uses.
     fn named(&mut self, manifest: Manifest, stage: Stage) -> Result<Manifest, ObjectError> {
         let names = self.admission.as_ref().map_or(Names::Keep, |admission| admission.names);
         let (manifest, changed) = manifest.named_by(names)?;

@@ -1,4 +1,5 @@
-//! The record of a transfer's blocks: the stored blocks, their hashes, and the files to which they belong. It touches no file.
+//! The record of a transfer's blocks: the stored blocks, their hashes, and the files to which the blocks belong. The record does
+//! no file access.
 
 use super::{FARTHEST, Known, Stage};
 use crate::block::{RootHasher, hash_of};
@@ -10,12 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The record of one transfer. It plans operations on the disk, and takes their results.
+/// The record of one transfer. It plans operations on the disk and processes their results.
 #[derive(Debug)]
 pub struct Ledger {
     pub(super) transfer: TransferId,
     pub(super) geometry: Geometry,
-    /// The geometry as it was announced; for a stream it has no length.
+    /// The geometry as the source announced it. For a stream, this geometry has no length.
     pub(super) announced: Geometry,
     /// Hashes of stored blocks.
     pub(super) hashes: RootHasher,
@@ -28,11 +29,11 @@ pub struct Ledger {
     /// Blocks of an earlier receiver.
     pub(super) from_before: BTreeSet<u32>,
     resumed_bytes: u64,
-    /// Bytes of blocks that are in the journal but have failed verification.
+    /// Bytes of blocks that the journal lists and whose verification has failed.
     pub(super) spoiled: u64,
     pub(super) verified: u64,
     pub(crate) stage: Stage,
-    /// Whether the output directory has state of other transfers.
+    /// Whether the output directory contains state of other transfers.
     pub(super) has_others: bool,
 }
 
@@ -53,18 +54,18 @@ pub struct Spot {
 /// One operation on the disk. The operations of a transfer are performed one after the other.
 #[derive(Debug)]
 pub enum Operation {
-    /// Write a block of verified data. A short block ends a stream.
+    /// Write a block of verified data. A block that is not full ends a stream.
     Write {
-        /// Its place.
+        /// Location of the block.
         spot: Spot,
         /// Its content.
         data: Vec<u8>,
         /// The hash of the data.
         hash: Hash,
-        /// The length of the object stream, if this block ends it.
+        /// The length of the object stream, if this is its last block.
         ends_at: Option<u64>,
     },
-    /// Read the manifest, whose blocks are all stored, and prepare for its files.
+    /// Read the manifest, whose blocks are all stored, and prepare the output directory for its files.
     Learn(Learning),
     /// Record the length of the object stream.
     End(u64),
@@ -72,7 +73,7 @@ pub enum Operation {
     Forget(u32),
     /// Free the bytes of a withdrawn file.
     GiveBack(u32),
-    /// Hash a stored block again, with zeros in place of withdrawn files.
+    /// Hash a stored block again, with zeros in place of bytes of withdrawn files.
     Rehash(Spot),
 }
 
@@ -100,7 +101,7 @@ pub enum Performed {
     },
     /// The manifest is read.
     Learned(Arc<Known>),
-    /// The block with its new hash; `None` if it could not be read.
+    /// The number of a block and its new hash; `None` if the block could not be read.
     Rehashed(u32, Option<Hash>),
     /// The operation succeeded and has no other result.
     Noted,
@@ -113,7 +114,7 @@ pub enum Plan {
     Write(Operation),
     /// The block is already stored.
     AlreadyHad(Vec<u8>),
-    /// The block cannot be placed before the manifest is complete.
+    /// The block cannot be stored before the manifest is complete. Its data is returned.
     NeedsManifest(Vec<u8>),
 }
 
@@ -143,7 +144,7 @@ impl Ledger {
         self.transfer
     }
 
-    /// Returns the geometry, with the object stream's length once it is known.
+    /// Returns the geometry, which includes the length of the object stream once the length is known.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
@@ -153,27 +154,28 @@ impl Ledger {
         self.known.as_ref().map(|known| &known.manifest)
     }
 
-    /// Returns the entries of the manifest; empty before the manifest is complete.
+    /// Returns the entries of the manifest; an empty list before the manifest is complete.
     pub fn files(&self) -> &[Entry] {
         self.manifest().map_or(&[], Manifest::entries)
     }
 
-    /// Returns the number of blocks of an earlier receiver that need not be received again.
+    /// Returns the number of valid blocks that were stored by an earlier receiver.
     pub fn resumed_blocks(&self) -> u32 {
         self.from_before.len() as u32
     }
 
-    /// Returns the bytes in the blocks of an earlier receiver.
+    /// Returns the number of bytes in valid blocks that were stored by an earlier receiver.
     pub fn resumed_bytes(&self) -> u64 {
         self.resumed_bytes
     }
 
-    /// Returns the bytes that an earlier receiver had verified and that have changed since. They have to be received again.
+    /// Returns the number of bytes that an earlier receiver stored and that have failed verification. They must be received
+    /// again.
     pub fn spoiled_bytes(&self) -> u64 {
         self.spoiled
     }
 
-    /// Returns the bytes of the object stream that are stored and verified.
+    /// Returns the number of bytes of the object stream that are stored and verified.
     pub fn verified_bytes(&self) -> u64 {
         self.verified
     }
@@ -193,7 +195,7 @@ impl Ledger {
         self.writing.len() as u32
     }
 
-    /// Returns the bytes in the blocks that are being written.
+    /// Returns the number of bytes in the blocks that are being written.
     pub fn bytes_written(&self) -> u64 {
         self.writing_bytes
     }
@@ -203,7 +205,7 @@ impl Ledger {
         self.hashes.known()
     }
 
-    /// Returns the number after the highest block that is stored or being written.
+    /// Returns one more than the highest number of a block that is stored or being written.
     pub fn end(&self) -> u32 {
         let writing = self.writing.last_key_value().map_or(0, |(last, _)| last + 1);
         self.hashes.end().max(writing)
@@ -214,8 +216,8 @@ impl Ledger {
         self.geometry.blocks() == Some(self.hashes.known())
     }
 
-    /// Returns the missing blocks as ranges, in order. Before the length of the object stream is known, these are the missing
-    /// blocks below the highest stored block.
+    /// Returns the missing blocks as ranges, in order. While the length of the object stream is unknown, only blocks below the
+    /// highest stored block are returned.
     pub fn missing(&self) -> Vec<Range<u32>> {
         let end = self.geometry.blocks().unwrap_or(self.hashes.end());
         let mut runs: Vec<Range<u32>> = Vec::new();
@@ -228,12 +230,12 @@ impl Ledger {
         runs
     }
 
-    /// Returns the root over all blocks once they are stored, for comparison with the source's root.
+    /// Returns the root hash over all blocks, for comparison with the source's root hash; `None` while blocks are missing.
     pub fn root(&self) -> Option<Hash> {
         self.hashes.root()
     }
 
-    /// Checks that all blocks are stored and match the source's `root`.
+    /// Checks that all blocks are stored and that their root hash equals the source's `root`.
     ///
     /// # Errors
     /// [`ObjectError::Incomplete`] or [`ObjectError::Root`].
@@ -246,7 +248,7 @@ impl Ledger {
         if found == *root { Ok(()) } else { Err(ObjectError::Root { expected: *root, found }) }
     }
 
-    /// Returns the bytes of content of the stream or file of this entry.
+    /// Returns the number of bytes of content of an entry that is a file or a stream.
     pub(crate) fn content_len(&self, entry: &Entry) -> u64 {
         match entry.kind {
             Kind::Stream => {
@@ -257,7 +259,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the bytes that are still missing, as far as known.
+    /// Returns the number of missing bytes; 0 while the length of the object stream is unknown.
     pub fn left(&self) -> u64 {
         self.geometry.stream_len.unwrap_or(0).saturating_sub(self.verified)
     }
@@ -276,19 +278,19 @@ impl Ledger {
             .all(|block| self.has(block))
     }
 
-    /// Returns whether blocks of files can be placed: the manifest is known, and no file remains to be taken over. Taking over a
-    /// part replaces the present part.
+    /// Returns whether file content can be written. Before that, the manifest must be known, and files of other transfers must
+    /// have been taken over, because taking over a file replaces its part file.
     pub fn takes_content(&self) -> bool {
         self.known.is_some() && !self.may_adopt()
     }
 
-    /// Returns whether other transfers have left state that this transfer may use once its manifest is known.
+    /// Returns whether files of other transfers may still be taken over into this transfer.
     pub fn may_adopt(&self) -> bool {
         self.has_others && self.stage == Stage::Receiving
     }
 
-    /// Plans the storage of block `index`, whose `data` was verified to have this `hash` ([`crate::verify_block`]). A short block
-    /// ends a stream.
+    /// Plans the storage of block `index`. [`crate::verify_block`] must have verified that `data` has this `hash`. A block that
+    /// is not full ends a stream.
     ///
     /// # Errors
     /// An [`ObjectError`]; the block then counts as missing.
@@ -326,11 +328,11 @@ impl Ledger {
         Ok(Plan::Write(Operation::Write { spot, data, hash, ends_at: short.then_some(end) }))
     }
 
-    /// Takes the result of an operation. Returns the next step.
+    /// Processes the result of an operation. Returns the operation that must follow, if any.
     pub fn settle(&mut self, performed: Performed) -> Option<Operation> {
         match performed {
             Performed::Written { index, hash, .. } => {
-                // A block that was withdrawn in the meantime has to be received again.
+                // A block that was withdrawn during its write must be received again.
                 if self.writing.get(&index) == Some(&hash) {
                     self.written(index);
                     self.count(index, hash);
@@ -354,13 +356,13 @@ impl Ledger {
         }
     }
 
-    /// Clears the list of writes after an operation has failed.
+    /// Clears the list of blocks that are being written, after an operation has failed.
     pub fn forget_writes(&mut self) {
         self.writing.clear();
         self.writing_bytes = 0;
     }
 
-    /// Removes block `index` from the list of writes. Returns whether the block was in it.
+    /// Removes block `index` from the blocks that are being written. Returns whether it was one of them.
     fn written(&mut self, index: u32) -> bool {
         let was = self.writing.remove(&index).is_some();
         if was {
@@ -394,8 +396,8 @@ impl Ledger {
     /// Sets the length of the object stream.
     ///
     /// # Errors
-    /// [`ObjectError::TwoEnds`] when another length is already known, and [`ObjectError::BlockLength`] when a block beyond the
-    /// end is stored.
+    /// [`ObjectError::TwoEnds`] when another length is already known; [`ObjectError::BlockLength`] when a stored block lies
+    /// beyond the end.
     pub fn set_stream_len(&mut self, len: u64) -> Result<(), ObjectError> {
         match self.geometry.stream_len {
             Some(first) if first == len => return Ok(()),
@@ -404,7 +406,7 @@ impl Ledger {
         }
         let ended = Geometry { stream_len: Some(len), ..self.geometry };
         ended.check()?;
-        // Every block so far is full (see `plan`), so only the last block can extend beyond the end.
+        // All stored blocks before the last one are full (see `plan`), so only the last stored block can extend beyond the end.
         if let Some(last) = self.end().checked_sub(1)
             && ended.block_len(last) != self.geometry.block_len(last)
         {
@@ -433,14 +435,14 @@ impl Ledger {
         }
     }
 
-    /// Clears the list of blocks of an earlier receiver and returns it.
+    /// Clears the list of blocks that an earlier receiver stored, and returns the list.
     pub(super) fn forget_origin(&mut self) -> BTreeSet<u32> {
         self.resumed_bytes = 0;
         std::mem::take(&mut self.from_before)
     }
 
-    /// Counts block `index` of an earlier receiver, which differs from the source's block, as spoiled and as missing. Returns the
-    /// operation that records this on disk.
+    /// Counts block `index`, which an earlier receiver stored, as spoiled and missing, because its content differs from the
+    /// source's block. Returns the operation that records the missing block in the journal.
     pub fn reject(&mut self, index: u32) -> Option<Operation> {
         let bytes = u64::from(self.geometry.block_len(index));
         self.spoiled += bytes;
@@ -450,7 +452,7 @@ impl Ledger {
         self.withdraw(index)
     }
 
-    /// Counts block `index` as missing from now on. Returns the operation that records this on disk.
+    /// Marks block `index` as missing. Returns the operation that records the missing block in the journal.
     pub(crate) fn withdraw(&mut self, index: u32) -> Option<Operation> {
         // A void block is not sent again.
         if self.is_void(index) {
@@ -464,8 +466,9 @@ impl Ledger {
         (was_stored || was_writing).then_some(Operation::Forget(index))
     }
 
-    /// Records that the source has withdrawn these files: they are not received, and count as zeros. Returns the changed blocks
-    /// and the operations for the disk. Before the manifest is known this has no effect, because the source repeats its list.
+    /// Records that the source has withdrawn these files: their bytes count as received zeros. Returns the affected blocks, and
+    /// the operations to perform on the disk. The call has no effect before the manifest is known; the source will repeat its
+    /// list of withdrawn files.
     pub fn withdraw_files(&mut self, entries: &[u32]) -> (Vec<Affected>, Vec<Operation>) {
         let (mut all, mut operations) = (Vec::new(), Vec::new());
         for entry in entries {
@@ -483,7 +486,7 @@ impl Ledger {
                         let hash = self.hashes.void_hash(block);
                         self.count(block, hash);
                     }
-                    // The blocks of published files already contain the zeros.
+                    // The stored blocks of published files already have zeros in place of withdrawn files.
                     Affected::Mixed(block) if self.stage == Stage::Receiving && self.has(block) => {
                         operations.push(Operation::Rehash(self.spot(block)));
                     }
@@ -495,7 +498,7 @@ impl Ledger {
         (all, operations)
     }
 
-    /// Drops all blocks, including the manifest. Returns their number of bytes.
+    /// Drops all blocks, including the blocks of the manifest. Returns the number of dropped bytes.
     pub(super) fn start_over(&mut self) -> u64 {
         let given_up = self.verified;
         let (spoiled, has_others) = (self.spoiled, self.has_others);
@@ -504,8 +507,8 @@ impl Ledger {
         given_up
     }
 
-    /// Clears the list of withdrawn files, because another session sends the same content and has withdrawn none so far: these
-    /// files are missing again. Returns the operations that record this on disk.
+    /// Clears the list of withdrawn files, so that these files are missing again. Call it when another session sends the same
+    /// content and has withdrawn no file so far. Returns the operations that record the missing blocks in the journal.
     pub fn want_withdrawn(&mut self) -> Vec<Operation> {
         let Some(known) = self.known.clone() else { return Vec::new() };
         let entries = self.hashes.want_withdrawn();
@@ -527,8 +530,8 @@ impl Ledger {
         withdrawn.is_some_and(|known| self.hashes.is_void(&known.layout, block))
     }
 
-    /// Returns the data of a block with zeros in place of withdrawn files, and their hash; `None` if it contains no withdrawn
-    /// file.
+    /// Returns the data of a block, with zeros in place of bytes of withdrawn files, and the hash of the result. Returns `None`
+    /// if the block contains no bytes of withdrawn files.
     pub fn blanked(&self, block: u32, data: &[u8]) -> Option<(Vec<u8>, Hash)> {
         let known = self.known.as_ref().filter(|known| self.hashes.is_affected(&known.layout, block))?;
         let mut blanked = data.to_vec();
@@ -537,7 +540,7 @@ impl Ledger {
         Some((blanked, hash))
     }
 
-    /// Returns whether this entry is a withdrawn file, or another name of one.
+    /// Returns whether this entry is a withdrawn file, or a hard link to a withdrawn file.
     pub(crate) fn is_withdrawn(&self, n: u32, entry: &Entry) -> bool {
         match entry.kind {
             Kind::HardLink { to } => self.hashes.is_withdrawn(to),
@@ -545,7 +548,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the files of the manifest that are received, under all their names.
+    /// Returns the entries of all files in the manifest except withdrawn files. A file with several names has several entries.
     pub(crate) fn received<'a>(&'a self, manifest: &'a Manifest) -> impl Iterator<Item = (u32, &'a Entry)> {
         let files = (0..).zip(manifest.entries()).filter(|(_, entry)| entry.is_file());
         files.filter(|(n, entry)| !self.is_withdrawn(*n, entry))
@@ -559,7 +562,7 @@ impl Ledger {
 }
 
 impl Learning {
-    /// Returns the location of the last block of the manifest, which may contain the beginning of the content.
+    /// Returns the location of the last block of the manifest, which may also contain the beginning of the file content.
     pub(super) fn border(&self, known: &Arc<Known>) -> Spot {
         let index = self.geometry.manifest_blocks() - 1;
         let range = self.geometry.range(index);

@@ -1,10 +1,11 @@
-//! Publication of received files under their final names, without leaving the output directory.
+//! Publication of received files: giving them their final names inside the output directory.
 //!
-//! Every directory is opened from its parent and never through a symbolic link, and files are renamed between open directories.
-//! No path of a manifest and no existing link can lead outside. Two marks in the state directory make the work repeatable:
+//! Every directory is opened relative to its parent and never through a symbolic link. Files are renamed from one open directory
+//! to another. No path of a manifest and no existing link can therefore lead out of the output directory. Two marks in the state
+//! directory make publication repeatable:
 //!
-//! 1. `finishing` exists while files are renamed. If the next start finds it, all files are taken back.
-//! 2. `published` exists from then on. If the next start finds it, only the rest is done again.
+//! 1. `finishing` exists while files are renamed. A receiver that finds this mark at its start moves all renamed files back to their parts.
+//! 2. `published` exists after all files were renamed. A receiver that finds this mark at its start repeats only the steps after the renaming.
 
 use super::{Finished, SkippedLink, Stage, Store};
 use crate::apply::Apply;
@@ -48,7 +49,7 @@ pub(crate) fn check_for_obstacles(place: &OutputDirectory, manifest: &Manifest) 
                 absent = Some(entry.path.as_bytes());
                 continue;
             }
-            Err(e) => return Err(ObjectError::io(tree.path_of(entry), "look at it", e)),
+            Err(e) => return Err(ObjectError::io(tree.path_of(entry), "examine it", e)),
         };
         let obstacle = match (&entry.kind, found) {
             (Kind::Dir, FileType::Directory) => continue,
@@ -67,8 +68,9 @@ fn is_below(path: &[u8], directory: &[u8]) -> bool {
     path.strip_prefix(directory).is_some_and(|rest| rest.first() == Some(&b'/'))
 }
 
-/// Undoes a publication that was interrupted while it was renaming files, so that all files can be verified and published again.
-/// Each file was complete, so a missing part has been renamed.
+/// Moves all renamed files back to the part files after a publication that was interrupted while it renamed files. All files can
+/// then be verified and published again. Every file was complete before the publication, so a missing part file means that the
+/// file was renamed.
 pub(crate) fn take_back(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
     if !place.has(FINISHING)? {
         return Ok(());
@@ -97,8 +99,8 @@ pub(crate) fn take_back(place: &OutputDirectory, manifest: &Manifest) -> Result<
     place.unmark(FINISHING)
 }
 
-/// Removes the second and further names that a publication has given to a file. They are made again later; until then each file
-/// has one name.
+/// Removes all names of a file except the first, if a publication has created them. The next publication creates them again;
+/// until then each file has only one name.
 fn remove_hard_links(
     place: &OutputDirectory,
     manifest: &Manifest,
@@ -125,7 +127,7 @@ fn remove_hard_links(
     Ok(())
 }
 
-/// Returns device and number of a file. Equal pairs show two names of the same file.
+/// Returns the device and inode number of a file. If they are equal, two names refer to the same file.
 fn same_file(above: impl AsFd, name: impl Arg) -> Option<(u64, u64)> {
     let stat = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some((stat.st_dev, stat.st_ino))
@@ -136,7 +138,7 @@ fn files_of(manifest: &Manifest) -> impl Iterator<Item = (u32, &Entry)> {
     files.filter(|(_, entry)| matches!(entry.kind, Kind::File { .. } | Kind::Stream))
 }
 
-/// Returns the second and further names of files, with their file.
+/// Returns the entries for further names of files, each with its own number and the number of the file's entry.
 fn hard_links_of(manifest: &Manifest) -> impl Iterator<Item = (u32, &Entry, u32)> {
     (0..).zip(manifest.entries()).filter_map(|(n, entry)| match entry.kind {
         Kind::HardLink { to } => Some((n, entry, to)),
@@ -160,7 +162,7 @@ impl Store {
     }
 }
 
-/// Publishes a store whose blocks are all complete and verified.
+/// Publishes the files of a store whose blocks are all complete and verified.
 fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<Finished, ObjectError> {
     store.files.open.clear();
     let known = store.known.as_ref().expect("when all blocks are there, so is the manifest");
@@ -210,7 +212,7 @@ fn name_files(
 ) -> Result<(), ObjectError> {
     let place = &store.files.place;
     let mut tree = place.tree();
-    // Links are made among the parts, where no other program can replace the file.
+    // Hard links are made among the part files, because no other program can replace a file there.
     for (n, entry, to) in hard_links_of(manifest).filter(|(n, entry, _)| !store.is_withdrawn(*n, entry)) {
         let file = &manifest.entries()[to as usize];
         link_part(place, n, (to, file), apply, durability)
@@ -222,7 +224,7 @@ fn name_files(
         let (above, name) = tree.place_of(entry)?;
         move_over(&place.disk, &place.parts, &part, above, name, path)?;
         if matches!(entry.kind, Kind::HardLink { .. }) {
-            // The system leaves both names in place if they belong to the same file.
+            // If both names refer to the same file, renaming removes neither name.
             place.disk.unlinkat(&place.parts, part.as_str(), AtFlags::empty()).ok();
         }
         work.step(&place.out_path)?;
@@ -230,8 +232,8 @@ fn name_files(
     Ok(())
 }
 
-/// Makes part `n` a further name of the part of a file. Returns whether a copy was necessary because the filesystem allows no
-/// such links, or no more of them.
+/// Makes part file `n` a further name of the part file of entry `to`. If the filesystem allows no hard links, or no more to this
+/// file, copies the file and returns `true`.
 fn link_part(
     place: &OutputDirectory,
     n: u32,
@@ -271,7 +273,7 @@ fn link_part(
 
 const COPIED_AT_A_TIME: usize = 1 << 20;
 
-/// Makes existing directories writable; they get the manifest's modes at the end.
+/// Makes existing directories writable. After the publication, directories get the modes stated in the manifest.
 fn make_writable(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
     let mut tree = place.tree();
     for entry in manifest.entries().iter().filter(|entry| entry.kind == Kind::Dir) {
@@ -279,14 +281,14 @@ fn make_writable(place: &OutputDirectory, manifest: &Manifest) -> Result<(), Obj
             && let Ok(stat) = rustix::fs::fstat(dir)
             && stat.st_mode & 0o700 != 0o700
         {
-            // If the directory belongs to another user, writing to it will fail.
+            // If this call fails because the directory belongs to another user, writing to the directory fails later.
             place.disk.fchmod(dir, Mode::from_raw_mode(stat.st_mode) | Mode::RWXU).ok();
         }
     }
     Ok(())
 }
 
-/// Sets length, owner, attributes, time and mode of a part; renaming preserves them.
+/// Sets length, owner, attributes, time and mode of a part file. Renaming preserves all of them.
 fn complete_part(
     place: &OutputDirectory,
     n: u32,
@@ -335,7 +337,8 @@ fn move_over(
     }
 }
 
-/// Makes the links that stay inside; returns the other links.
+/// Makes the symbolic links that stay inside the output directory, or all links if the receiver wants them. Returns the omitted
+/// links.
 fn make_links(
     place: &OutputDirectory,
     manifest: &Manifest,
@@ -369,8 +372,8 @@ fn make_links(
     Ok(skipped)
 }
 
-/// Makes all directories and sets their modes and times, the lowest first: a write into a directory changes its time, and a mode
-/// may forbid writing.
+/// Makes all directories and sets their modes and times. Begins with the deepest directories, because a write into a directory
+/// changes its time, and a mode may forbid writing.
 fn set_dirs(
     place: &OutputDirectory,
     manifest: &Manifest,

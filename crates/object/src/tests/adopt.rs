@@ -1,9 +1,9 @@
-//! Incomplete transfers of a tree that has changed since.
+//! Incomplete transfers of a tree that has changed since the transfer was interrupted.
 
 use super::*;
 use crate::FileWork;
 
-/// Creates a tree for which an earlier run has received all but the last blocks; returns its number of blocks.
+/// Creates a tree, and an incomplete transfer of the tree without the last blocks. Returns the number of blocks.
 fn begun(at: &Scratch) -> usize {
     at.file("tree/a", &content(3000, 1));
     at.file("tree/big", &content(20_000, 2));
@@ -15,7 +15,7 @@ fn begun(at: &Scratch) -> usize {
     blocks.len()
 }
 
-/// Begins a transfer of the present tree that takes over the files of earlier runs.
+/// Begins a transfer of the present tree that takes over files of incomplete transfers.
 fn adopted(at: &Scratch) -> (Store, ObjectStream, Vec<(Vec<u8>, Hash)>) {
     let mut object = object(&at.path("tree"));
     let blocks = blocks(&mut object);
@@ -30,7 +30,7 @@ fn adopted(at: &Scratch) -> (Store, ObjectStream, Vec<(Vec<u8>, Hash)>) {
     (store, object, blocks)
 }
 
-/// Stores the missing blocks and returns their number of bytes.
+/// Stores the missing blocks and returns the number of bytes in them.
 fn put_missing(store: &mut Store, blocks: &[(Vec<u8>, Hash)]) -> usize {
     let mut bytes = 0;
     for index in store.missing().into_iter().flatten() {
@@ -42,7 +42,7 @@ fn put_missing(store: &mut Store, blocks: &[(Vec<u8>, Hash)]) -> usize {
 }
 
 #[test]
-fn unchanged_files_are_not_sent_again() {
+fn unchanged_files_of_an_incomplete_transfer_are_reused() {
     let at = Scratch::new();
     begun(&at);
     at.file("tree/a", &content(3100, 9));
@@ -51,7 +51,7 @@ fn unchanged_files_are_not_sent_again() {
     let resumed = store.resumed_bytes();
     assert!(resumed > 18_000, "{resumed}");
     let moved = put_missing(&mut store, &blocks);
-    // New and missing blocks, and the blocks across borders.
+    // Bytes of new files, of missing blocks, and of blocks that contain bytes of several files.
     assert!(moved < 3100 + 700 + 300 + 10 * CAPACITY, "{moved}");
     store.finish(&root(object.geometry(), &blocks), Durability::Fast).expect("it arrives");
     assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));
@@ -74,7 +74,7 @@ fn adopted_blocks_survive_a_second_interruption() {
 }
 
 #[test]
-fn changed_adopted_blocks_are_fetched_again() {
+fn adopted_blocks_with_changed_content_are_received_again() {
     let at = Scratch::new();
     begun(&at);
     at.file("tree/a", &content(3100, 9));

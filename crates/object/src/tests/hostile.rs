@@ -7,7 +7,7 @@ fn entry(path: &str, kind: Kind) -> Entry {
     Entry::new(path, kind, 0o644, 1)
 }
 
-/// Returns the bytes of a manifest without any check.
+/// Returns the bytes of a manifest with these entries, valid or not.
 fn forged(entries: &[(&str, u8)]) -> Vec<u8> {
     let mut bytes = vec![1, entries.len() as u8];
     for (path, kind) in entries {
@@ -79,19 +79,19 @@ fn unsafe_manifest_paths_are_refused() {
     assert_eq!(check_path("x/".repeat(257) + "x"), Err(PathError::TooDeep));
 }
 
-/// Maximum duration of a check; only a check of higher complexity exceeds it.
+/// Maximum total duration of the checks. Only an algorithm of a higher complexity class takes longer.
 const LONG: std::time::Duration = std::time::Duration::from_secs(20);
 
 #[test]
 fn checking_a_hostile_manifest_takes_bounded_time() {
     let begun = std::time::Instant::now();
-    // Each entry is at the maximum depth, and each path begins with the preceding path, which is a file.
+    // First, files at the maximum depth; second, files each of whose paths begins with the path of the preceding file.
     let deep = "d/".repeat(255);
     let many = (0..60_000).map(|n| entry(&format!("{deep}{n:06}"), Kind::File { size: 1 })).collect();
     assert!(Manifest::new(many).is_ok());
     let nested = (1..=255).map(|len| entry(&"a".repeat(len), Kind::File { size: 1 })).collect();
     assert!(Manifest::new(nested).is_ok());
-    // Directories that are not entries: two letters of text for each.
+    // Paths through directories that have no entry. Each directory takes only two bytes of a path.
     let apart: Vec<_> =
         (0..2000).map(|n| entry(&format!("{n:04}/{}f", "d/".repeat(200)), Kind::File { size: 1 })).collect();
     assert!(matches!(Manifest::new(apart), Err(ManifestError::TooManyDirs { .. })));
@@ -167,7 +167,7 @@ fn forged_manifest_is_refused_by_the_receiver() {
 }
 
 #[test]
-fn links_that_lead_outside_the_tree_are_recognised() {
+fn symbolic_links_that_lead_outside_the_tree_are_recognised() {
     for (path, target) in [("l", "a/b"), ("d/l", "../a"), ("d/e/l", "../../a/./b"), ("l", "."), ("l", "...")]
     {
         assert!(stays_inside(path, target), "{path} -> {target}");
@@ -197,7 +197,7 @@ fn link_that_leads_outside_the_tree_is_skipped_and_named() {
 }
 
 #[test]
-fn existing_link_is_not_followed() {
+fn existing_link_in_place_of_a_directory_is_not_followed() {
     let at = Scratch::new();
     at.file("tree/dir/file", b"new");
     at.file("victim/file", b"old");
@@ -205,7 +205,7 @@ fn existing_link_is_not_followed() {
     symlink(at.path("victim"), at.path("out/tree/dir")).expect("linked");
     let early = transfer(&at.path("tree"), &at.path("out"));
     assert!(matches!(early, Err(ObjectError::InTheWay { obstacle: Obstacle::Symlink, .. })), "{early:?}");
-    // This time the link is planted during the transfer.
+    // Now the link is created during the transfer, after the first check for obstacles.
     fs::remove_file(at.path("out/tree/dir")).expect("removed");
     let mut object = object(&at.path("tree"));
     let blocks = blocks(&mut object);
@@ -230,7 +230,7 @@ fn link_in_place_of_a_file_is_replaced_without_following_it() {
 }
 
 #[test]
-fn a_state_directory_that_is_a_link_is_refused() {
+fn state_directory_that_is_a_link_is_refused() {
     let at = Scratch::new();
     let source = at.file("source/file", b"new");
     fs::create_dir_all(at.path("victim")).expect("created");
@@ -242,7 +242,7 @@ fn a_state_directory_that_is_a_link_is_refused() {
 }
 
 #[test]
-fn files_and_directories_do_not_replace_each_other() {
+fn file_does_not_replace_a_directory_and_vice_versa() {
     let at = Scratch::new();
     let source = at.file("source/name", b"new");
     fs::create_dir_all(at.path("out/name")).expect("created");

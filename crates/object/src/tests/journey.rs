@@ -115,7 +115,7 @@ fn transfer_id_changes_with_the_modification_time() {
 }
 
 #[test]
-fn a_file_that_changes_while_it_is_sent_is_named() {
+fn file_that_changes_while_it_is_sent_is_named_in_the_error() {
     let changed = |change: fn(&Path)| {
         let at = Scratch::new();
         let source = at.file("file", &content(3000, 8));
@@ -157,7 +157,7 @@ fn paths_that_cannot_be_sent_are_named() {
 }
 
 #[test]
-fn sockets_in_a_tree_are_left_out_and_named() {
+fn unix_sockets_in_a_tree_are_left_out_and_named() {
     let at = Scratch::new();
     at.file("tree/file", b"1");
     let _socket = std::os::unix::net::UnixListener::bind(at.path("tree/socket")).expect("bound");
@@ -201,7 +201,7 @@ fn stream_arrives_as_a_file_and_its_blocks_can_be_reread() {
 }
 
 #[test]
-fn earlier_stream_block_can_be_read_after_a_later_block() {
+fn block_of_a_stream_can_be_read_after_a_later_block() {
     let at = Scratch::new();
     let mut ahead = stream(&at, content(2000, 1));
     let mut object = stream(&at, content(2000, 1));
@@ -214,7 +214,7 @@ fn earlier_stream_block_can_be_read_after_a_later_block() {
 }
 
 #[test]
-fn contradictory_stream_lengths_are_refused() {
+fn second_stream_length_that_differs_from_the_first_is_refused() {
     let at = Scratch::new();
     let mut object = stream(&at, content(1000, 11));
     let open_geometry = object.geometry();

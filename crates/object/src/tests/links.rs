@@ -1,6 +1,6 @@
 use super::*;
 
-/// Creates a tree with links of all kinds, and targets of some links next to it.
+/// Creates a tree with all kinds of links, and targets of some of these links outside the tree.
 fn tree() -> Scratch {
     let at = Scratch::new();
     at.file("tree/file", b"inside");
@@ -18,7 +18,7 @@ fn read(at: &Scratch, follow: FollowLinks) -> ObjectStream {
     ObjectStream::open_with(&[at.path("tree")], &reading, T, K).expect("readable")
 }
 
-/// Returns the entries as "name", "name ->" for a link, "name/" for a directory.
+/// Returns the names of all entries: "name ->" for a link, "name/" for a directory, otherwise "name".
 fn names(object: &ObjectStream) -> Vec<String> {
     let name = |entry: &Entry| match entry.kind {
         Kind::Symlink { .. } => format!("{} ->", entry.name()),
@@ -72,7 +72,7 @@ fn content_of_followed_links_arrives() {
 }
 
 #[test]
-fn links_to_unsent_targets_are_named_and_counted() {
+fn links_whose_targets_are_not_sent_are_named_and_counted() {
     let at = tree();
     let stray = read(&at, FollowLinks::Never).stray_links();
     let outside = stray.outside.expect("two lead out");
@@ -88,7 +88,7 @@ fn links_to_unsent_targets_are_named_and_counted() {
 }
 
 #[test]
-fn followed_link_to_a_parent_directory_is_skipped() {
+fn followed_link_to_a_directory_that_contains_it_is_left_out() {
     let at = Scratch::new();
     at.file("tree/below/file", b"x");
     symlink("..", at.path("tree/below/up")).expect("linked");
@@ -100,5 +100,5 @@ fn followed_link_to_a_parent_directory_is_skipped() {
     assert_eq!(names(&object), found);
     let left_out = object.left_out();
     assert_eq!(left_out.len(), 2, "{left_out:?}");
-    assert!(left_out[0].reason.contains("leads to a directory above it"), "{left_out:?}");
+    assert!(left_out[0].reason.contains("leads to a directory that contains it"), "{left_out:?}");
 }

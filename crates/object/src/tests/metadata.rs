@@ -24,7 +24,7 @@ fn set(name: &str, value: &[u8]) -> Arc<Attributes> {
     Arc::new(Attributes::new(vec![(name.into(), value.into())]).expect("it is sound"))
 }
 
-/// Sends `source` into `out`: the source states the metadata `said`, and the receiver applies `wanted`.
+/// Sends `source` into `out`. The source selects the metadata `sent`, and the receiver the metadata `wanted`.
 fn transfer_with(source: &Path, out: &Path, sent: &Preserve, wanted: &Preserve) -> Finished {
     let reading = Reading { preserve: sent.clone(), ..Reading::default() };
     let mut object = ObjectStream::open_with(&[source.to_path_buf()], &reading, T, K).expect("readable");
@@ -34,7 +34,7 @@ fn transfer_with(source: &Path, out: &Path, sent: &Preserve, wanted: &Preserve) 
     store.finish(&root(object.geometry(), &blocks), Durability::Fast).expect("it arrives")
 }
 
-/// Receives an object with this manifest, whose files contain the stated number of zeros.
+/// Receives an object with this manifest. The content of each file is zeros.
 fn receive_forged(out: &Path, manifest: &Manifest, wanted: Preserve) -> Finished {
     let mut bytes = manifest.encode();
     let manifest_len = bytes.len() as u32;
@@ -65,7 +65,7 @@ fn set_attribute(path: &Path, name: &str, value: &[u8]) {
         .expect("the filesystem has them");
 }
 
-/// Returns an access control list with the owner, user 12345, the group, the mask, and others.
+/// Returns an access control list with entries for the owner, user 12345, the group, the mask, and others.
 fn acl() -> Vec<u8> {
     let entries: [(u16, u16, u32); 5] =
         [(1, 6, u32::MAX), (2, 4, 12345), (4, 0, u32::MAX), (0x10, 4, u32::MAX), (0x20, 0, u32::MAX)];
@@ -104,7 +104,7 @@ fn owners_and_attributes_are_encoded_as_the_expected_bytes() {
 }
 
 #[test]
-fn manifest_without_metadata_has_only_the_old_encoding() {
+fn version_2_is_refused_for_a_manifest_that_does_not_need_it() {
     let manifest = Manifest::new(vec![file("a")]).expect("it is sound");
     let mut bytes = manifest.encode();
     assert_eq!(bytes[0], 1);
@@ -116,7 +116,7 @@ fn manifest_without_metadata_has_only_the_old_encoding() {
 }
 
 #[test]
-fn hard_links_point_to_files_of_the_same_manifest_only() {
+fn hard_link_may_refer_only_to_an_earlier_file_of_its_manifest() {
     let link = |to| Entry::new("m", Kind::HardLink { to }, 0, 0);
     let refused = |entries| assert_eq!(Manifest::new(entries), Err(ManifestError::HardLink { entry: 1 }));
     assert!(Manifest::new(vec![file("a"), link(0)]).is_ok());
@@ -132,7 +132,7 @@ fn hard_links_point_to_files_of_the_same_manifest_only() {
 }
 
 #[test]
-fn impossible_owners_and_attributes_are_refused() {
+fn manifest_with_invalid_owners_or_attributes_is_refused() {
     let refused =
         |e: Entry, why| assert_eq!(Manifest::new(vec![e]), Err(ManifestError::Metadata { entry: 0, why }));
     refused(Entry { owner: Some(owner(u32::MAX, 0)), ..file("a") }, MetadataError::NoId);
@@ -167,7 +167,7 @@ fn size_and_number_of_attributes_and_owners_are_bounded() {
     assert!(many(MAX_NAMES, 1).is_ok());
     assert_eq!(many(MAX_NAMES + 1, 1), Err(MetadataError::Count(MAX_NAMES as u64 + 1)));
     assert_eq!(many(3, MAX_SET / 3), Err(MetadataError::TooLong));
-    // Many files share one set: a few bytes in the manifest, many on the disk.
+    // Many files share one set of attributes, which takes few bytes in the manifest and many bytes on the disk.
     let large = Arc::new(value(MAX_VALUE).expect("it is sound"));
     let with_it = |n| Entry { attributes: Some(Arc::clone(&large)), ..file(&format!("{n:05}")) };
     assert!(Manifest::new((0..4000).map(with_it).collect()).is_ok());
@@ -196,7 +196,7 @@ fn hard_links_are_restored_and_their_content_is_sent_once() {
     fs::hard_link(&first, at.path("tree/a/d")).expect("linked");
     let object = object(&at.path("tree"));
     assert_eq!(object.manifest().content_len(), 3000);
-    // Earlier objects under these names are replaced, even if they were links to other files.
+    // An existing object under one of these names is replaced, even if it is a hard link to another file.
     let victim = at.file("victim", b"old");
     fs::create_dir_all(at.path("out/tree")).expect("created");
     fs::hard_link(&victim, at.path("out/tree/c")).expect("linked");
@@ -225,7 +225,7 @@ fn names_that_are_not_utf8_arrive_unchanged() {
     symlink(odd(b"dir\xff/\xc3("), at.path("tree").join(odd(b"\xfe"))).expect("linked");
     transfer(&at.path("tree"), &at.path("out")).expect("it arrives");
     assert_eq!(fs::read(at.path("out/tree").join(odd(b"\xfe"))).expect("through the link"), b"content");
-    // A tree whose own name is not UTF-8, and its record.
+    // The name of the sent tree itself is not UTF-8.
     let top = at.path("").join(odd(b"top\xff"));
     fs::create_dir(&top).expect("created");
     fs::write(top.join("file"), b"1").expect("written");
@@ -234,7 +234,7 @@ fn names_that_are_not_utf8_arrive_unchanged() {
 }
 
 #[test]
-fn unreadable_entries_are_skipped_and_named_unless_strict() {
+fn unreadable_entries_are_left_out_and_named_unless_forbidden() {
     let at = Scratch::new();
     at.file("tree/good", b"1");
     let deep = at.path("tree").join("d/".repeat(257));
@@ -252,7 +252,7 @@ fn unreadable_entries_are_skipped_and_named_unless_strict() {
 }
 
 #[test]
-fn attributes_are_sent_if_both_sides_request_them() {
+fn attributes_arrive_only_if_source_and_receiver_select_them() {
     let at = Scratch::new();
     let source = at.file("tree/file", b"1");
     set_attribute(&source, "user.note", b"kept");
@@ -303,7 +303,7 @@ fn hostile_manifest_sets_no_special_bits_owners_or_attributes() {
     assert_eq!((mode(&at.path("a/dir")), attribute(&at.path("a/mine"), "user.x")), (0o777, None));
     assert_eq!((finished.skipped.len(), at.path("a/link").exists()), (1, false));
     assert!(finished.warnings.iter().any(|line| line.contains("preserve setid")), "{:?}", finished.warnings);
-    // Special bits are wanted, owners are not: a file with a different owner does not get them.
+    // The receiver applies special bits but no owners: a file whose owner differs from the source's does not get the bits.
     let finished = receive_forged(&at.path("b"), &manifest, Preserve::nothing().and(Aspect::Setid));
     assert_eq!(
         ["mine", "others", "nobody's"].map(|name| mode(&at.path("b").join(name))),
@@ -315,7 +315,8 @@ fn hostile_manifest_sets_no_special_bits_owners_or_attributes() {
         "{:?}",
         finished.warnings
     );
-    // Links that lead out are made when they are wanted, but no file is written through them.
+    // Links that lead out of the output directory are made if the receiver wants them, but no file is written through such a
+    // link.
     receive_forged(&at.path("c"), &manifest, Preserve::nothing().and(Aspect::Links));
     assert_eq!(fs::read_link(at.path("c/link")).expect("a link"), Path::new("/etc"));
     let through = Manifest::new(vec![entry("link", Kind::Dir), file("link/file")]).expect("it is sound");
@@ -359,7 +360,7 @@ fn receiver_that_runs_as_root_restores_owners() {
         [(12345, 54321), (12346, 54321), (12347, 54321)]
     );
     assert_eq!([mode(&at.path("out/file")), mode(&at.path("out/dir"))], [0o6755, 0o2770]);
-    // Attributes with a kind of their own are not applied together with users' attributes.
+    // Selecting users' attributes does not select attributes that belong to another aspect.
     receive_forged(&at.path("b"), &manifest, Preserve::nothing().and(Aspect::Xattrs));
     assert_eq!(attribute(&at.path("b/trusted"), "trusted.x"), None);
 }
@@ -381,7 +382,7 @@ proptest! {
     }
 
     #[test]
-    fn changed_version_2_manifest_decodes_to_one_or_to_an_error(at in any::<prop::sample::Index>(), to in any::<u8>()) {
+    fn changed_version_2_manifest_decodes_or_is_an_error(at in any::<prop::sample::Index>(), to in any::<u8>()) {
         let attributes = Some(set("user.a", b"value"));
         let mut bytes = Manifest::new(vec![
             Entry { owner: Some(owner(7, 8)), attributes: attributes.clone(), ..entry("dir", Kind::Dir) },

@@ -4,12 +4,12 @@ use super::*;
 use crate::Origin;
 use std::net::IpAddr;
 
-/// Returns the source with this host name and address.
+/// Returns the identity of a source with this host name and address.
 fn origin(host: &str, address: u8, proven: bool) -> Origin {
     Origin::new(IpAddr::from([192, 0, 2, address]), host, proven)
 }
 
-/// Returns a session that started at this time by the clocks of its source and of this host.
+/// Returns a session that started at this time by the source's clock and by this host's clock.
 pub(super) fn session(started: u64) -> Admission {
     Admission {
         started,
@@ -46,7 +46,8 @@ fn receive_in(source: &Path, out: &Path, admission: Admission) -> Result<Vec<Str
     Ok(warnings)
 }
 
-/// Creates a directory with two versions of the file `image`; returns their paths and the output directory.
+/// Creates a directory with two versions of the file `image`. Returns the directory, the paths of both versions, and the path of
+/// the output directory.
 fn versions() -> (Scratch, PathBuf, PathBuf, PathBuf) {
     let at = Scratch::new();
     let [old, new] = [("old/image", 1), ("new/image", 2)]
@@ -94,7 +95,7 @@ fn refused_session_writes_no_part_of_a_file() {
 }
 
 #[test]
-fn accepted_older_session_lowers_the_required_start_time() {
+fn accepting_an_older_session_admits_sessions_that_follow_it() {
     let (at, old, new, out) = versions();
     receive(&new, &out, LATE, OverwritePolicy::Refuse).expect("nothing was there");
     receive(&old, &out, EARLY, OverwritePolicy::Accept).expect("the user wants it");
@@ -105,7 +106,7 @@ fn accepted_older_session_lowers_the_required_start_time() {
 }
 
 #[test]
-fn equal_content_is_always_accepted() {
+fn older_session_with_the_recorded_content_is_accepted() {
     let (_at, old, new, out) = versions();
     receive(&old, &out, LATE, OverwritePolicy::Refuse).expect("nothing was there");
     receive(&old, &out, EARLY, OverwritePolicy::Refuse).expect("it changes nothing");
@@ -113,7 +114,7 @@ fn equal_content_is_always_accepted() {
 }
 
 #[test]
-fn new_names_are_accepted_and_directories_have_own_records() {
+fn older_session_is_accepted_for_names_that_are_not_recorded() {
     let (at, _, new, out) = versions();
     receive(&new, &out, LATE, OverwritePolicy::Refuse).expect("nothing was there");
     let tree = at.path("tree");
@@ -151,7 +152,7 @@ fn unreadable_record_is_reported_and_replaced() {
 }
 
 #[test]
-fn repeated_publication_is_recorded() {
+fn resumed_publication_records_its_session() {
     let (_at, old, new, out) = versions();
     let mut object = object(&new);
     let all = blocks(&mut object);
@@ -209,16 +210,16 @@ fn source_is_recognised_by_its_address_or_name() {
 }
 
 #[test]
-fn source_that_answers_may_have_a_slow_clock() {
+fn source_that_answers_is_accepted_with_a_slow_clock() {
     let (at, old, new, out) = versions();
     let answered = |began, now| Admission { began, now, replay_policy: ReplayPolicy::Answer, ..session(1) };
     receive(&old, &out, LATE, OverwritePolicy::Refuse).expect("nothing was there");
     receive_in(&new, &out, answered(LATE + 1, LATE + 1)).expect("it began later, by the clock of this host");
-    // A concurrent session that began long before is refused, unless this host's clock has been set back.
+    // A concurrent session that began long before the recorded one is refused, unless this host's clock has been set back.
     let early = LATE - 10_000_000_000;
     refused(receive_in(&old, &out, answered(early, LATE + 2)));
     receive_in(&old, &out, answered(early, early + 1)).expect("what is noted lies in the future");
-    // Without an answer of the source, its slow clock does not admit content that was recorded earlier.
+    // If the source has not answered, a session with an earlier start by the source's clock is refused.
     let third = at.file("third/image", &content(1_000, 3));
     refused(receive(&third, &out, LATE - 1, OverwritePolicy::Refuse));
     receive(&third, &out, LATE, OverwritePolicy::Refuse).expect("it is not older");

@@ -1,9 +1,9 @@
-//! Files that another program has planted in a receiver's state, and trees that take more space than allowed.
+//! Files that another program has placed in the state directory of a receiver, and trees that take more space than allowed.
 
 use super::*;
 use crate::Admission;
 
-/// Creates a store with all blocks of a tree but the last; returns the tree's object stream and blocks.
+/// Creates a store with all blocks of a tree except the last block. Returns the object stream and the blocks of the tree.
 fn begun(at: &Scratch) -> (ObjectStream, Vec<(Vec<u8>, Hash)>) {
     at.file("tree/a", &content(1000, 1));
     at.file("tree/b", &content(1000, 2));
@@ -19,7 +19,7 @@ fn state(at: &Scratch) -> PathBuf {
     states.next().expect("one transfer").expect("listed").path()
 }
 
-/// Receives all content again, storing the missing blocks.
+/// Opens the store again, stores the missing blocks, and checks the received tree.
 fn go_on(at: &Scratch, object: &ObjectStream, blocks: &[(Vec<u8>, Hash)]) {
     let mut store = open(&at.path("out"), object).expect("opened again");
     put_all(&mut store, blocks);
@@ -42,7 +42,7 @@ fn part_file_with_a_hard_link_is_not_written() {
 }
 
 #[test]
-fn hard_link_to_an_open_part_file_is_an_error() {
+fn hard_link_made_to_a_part_file_during_a_transfer_is_an_error() {
     let at = Scratch::new();
     let (object, blocks) = begun(&at);
     let mut store = open(&at.path("out"), &object).expect("opened again");
@@ -59,7 +59,7 @@ fn hard_link_to_an_open_part_file_is_an_error() {
 }
 
 #[test]
-fn journal_with_a_hard_link_or_of_another_kind_is_replaced() {
+fn journal_that_is_no_file_or_has_a_hard_link_is_replaced() {
     for kind in ["link", "pipe"] {
         let at = Scratch::new();
         let (object, blocks) = begun(&at);
@@ -118,7 +118,7 @@ fn hard_links_are_restored_after_an_interrupted_publication() {
     let mut store = open(&at.path("out"), &object).expect("opened");
     put_all(&mut store, &blocks);
     drop(store);
-    // The state after a loss of power during renaming, after the second of three names.
+    // Creates the state after a power failure that occurred after the second of three names was made.
     let (state, out) = (state(&at), at.path("out/tree"));
     fs::write(state.join("finishing"), b"").expect("marked");
     fs::create_dir(&out).expect("created");

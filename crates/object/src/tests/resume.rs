@@ -1,6 +1,6 @@
 use super::*;
 
-/// A source of two files, its object stream and blocks, and an output directory.
+/// Creates a source of two files. Returns its directory, its object stream, its blocks, and the path of the output directory.
 fn prepared() -> (Scratch, ObjectStream, Vec<(Vec<u8>, Hash)>, PathBuf) {
     let at = Scratch::new();
     at.file("tree/one", &content(5000, 1));
@@ -23,7 +23,7 @@ fn finish(at: &Scratch, mut store: Store, object: &ObjectStream, blocks: &[(Vec<
     assert!(!at.path("out/.faircast").exists());
 }
 
-/// Number of the part that holds `tree/one`: entries are `tree`, `tree/none`, `tree/one`, `tree/two`.
+/// Part file of `tree/one`. The entries are `tree`, `tree/none`, `tree/one`, `tree/two`, counted from 0.
 const ONE: &str = "parts/2";
 
 #[test]
@@ -42,7 +42,7 @@ fn reopened_receiver_resumes_after_its_stored_blocks() {
     finish(&at, store, &object, &blocks);
 }
 
-/// Variable with the directory for the child of the test below.
+/// Environment variable of the child process in the next test. Its value is the directory in which the child works.
 const DIE_IN: &str = "FAIRCAST_TEST_DIE_IN";
 
 #[test]
@@ -65,7 +65,7 @@ fn suddenly_killed_receiver_loses_no_stored_block() {
 }
 
 #[test]
-fn published_transfer_without_its_manifest_restarts() {
+fn published_transfer_whose_manifest_is_damaged_restarts() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks);
@@ -78,7 +78,7 @@ fn published_transfer_without_its_manifest_restarts() {
 }
 
 #[test]
-fn truncated_journal_loses_its_last_record_only() {
+fn truncated_journal_loses_only_its_last_record() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks[..20]);
@@ -93,7 +93,7 @@ fn truncated_journal_loses_its_last_record_only() {
 }
 
 #[test]
-fn damaged_record_loses_its_block_only() {
+fn damaged_journal_record_loses_only_its_block() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks[..20]);
@@ -109,7 +109,7 @@ fn damaged_record_loses_its_block_only() {
 }
 
 #[test]
-fn damaged_content_is_found_and_received_again() {
+fn damaged_stored_content_is_detected_and_received_again() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks);
@@ -141,7 +141,7 @@ fn deleted_part_file_is_received_again() {
 }
 
 #[test]
-fn transfer_with_another_geometry_restarts() {
+fn transfer_that_is_reopened_with_another_geometry_restarts() {
     let (_at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks[..20]);
@@ -154,7 +154,7 @@ fn transfer_with_another_geometry_restarts() {
 
 #[test]
 fn interrupted_publication_is_repeated() {
-    // Stops after this number of renamed files, then checks the state that the store would have left.
+    // Creates the state of a store whose publication was interrupted after this number of renamed files.
     for renamed in 0..=3 {
         let (at, object, blocks, out) = prepared();
         let mut store = open(&out, &object).expect("opened");
@@ -176,7 +176,7 @@ fn interrupted_publication_is_repeated() {
 }
 
 #[test]
-fn steps_after_publication_are_repeated() {
+fn steps_after_the_renaming_of_files_are_repeated() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks);
@@ -213,7 +213,7 @@ fn resumed_stream_retains_its_known_length() {
 }
 
 #[test]
-fn second_receiver_of_one_directory_is_refused() {
+fn second_receiver_with_the_same_output_directory_is_refused() {
     let (at, object, _, out) = prepared();
     let first = open(&out, &object).expect("opened");
     assert!(matches!(open(&out, &object), Err(ObjectError::Busy { path }) if path == out));
@@ -254,7 +254,7 @@ fn block_with_other_content_or_wrong_length_is_refused() {
     assert!(matches!(beyond, Err(ObjectError::NoSuchBlock { .. })));
 }
 
-/// Returns content that differs from the source's, with a hash that matches the content.
+/// Returns content that differs from the source's content, and the hash of the returned content.
 fn wrong(blocks: &[(Vec<u8>, Hash)], index: usize) -> (Vec<u8>, Hash) {
     let mut data = blocks[index].0.clone();
     data[17] ^= 1;
@@ -263,7 +263,7 @@ fn wrong(blocks: &[(Vec<u8>, Hash)], index: usize) -> (Vec<u8>, Hash) {
 }
 
 #[test]
-fn distrust_drops_blocks_of_earlier_runs_only() {
+fn distrust_drops_only_the_blocks_of_an_earlier_receiver() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks[..12]);
@@ -286,7 +286,7 @@ fn distrust_drops_blocks_of_earlier_runs_only() {
 }
 
 #[test]
-fn content_in_the_last_block_of_the_manifest_is_replaced() {
+fn wrong_file_content_in_the_last_manifest_block_is_replaced() {
     let (at, object, blocks, out) = prepared();
     let border = object.geometry().manifest_blocks() as usize - 1;
     let mut spoiled = blocks.clone();
@@ -305,7 +305,7 @@ fn content_in_the_last_block_of_the_manifest_is_replaced() {
 }
 
 #[test]
-fn distrust_without_earlier_blocks_drops_all_blocks() {
+fn distrust_drops_all_blocks_without_an_earlier_receiver() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     for index in 0..blocks.len() {
@@ -321,7 +321,7 @@ fn distrust_without_earlier_blocks_drops_all_blocks() {
 }
 
 #[test]
-fn journal_with_another_manifest_is_discarded() {
+fn manifest_block_that_contradicts_the_transfer_id_is_discarded() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     let (data, hash) = wrong(&blocks, 0);

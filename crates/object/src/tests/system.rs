@@ -1,10 +1,10 @@
-//! Refusals by the system. These tests need privileges, and report when they do not have them.
+//! Operations that the system refuses. These tests need privileges, and print a message if they lack them.
 
 use super::*;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// A small filesystem in memory; `None`, with the reason printed, if the system does not allow it.
+/// A small filesystem in memory.
 struct Small(Scratch);
 
 impl Small {
@@ -77,7 +77,7 @@ fn full_disk_is_reported_and_the_transfer_resumes() {
     assert!(matches!(full, Err(ObjectError::DiskFull { needed, .. }) if needed > 100_000), "{full:?}");
     drop(store);
     fs::remove_file(filler).expect("removed");
-    // A child process that another test has just forked also holds the lock until it executes its program.
+    // The lock may still be held by a child process that another test has forked, until the child executes its program.
     let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
     let again = loop {
         match open(&small.0.path("out"), &object) {
@@ -93,7 +93,7 @@ fn full_disk_is_reported_and_the_transfer_resumes() {
 }
 
 #[test]
-fn a_read_only_filesystem_is_reported() {
+fn read_only_filesystem_is_reported() {
     let Some(small) = Small::mount("size=1m,ro") else { return };
     let at = Scratch::new();
     let source = at.file("file", b"1");
@@ -101,7 +101,7 @@ fn a_read_only_filesystem_is_reported() {
     assert!(matches!(refused, Err(ObjectError::ReadOnly { path }) if path == small.0.path("out")));
 }
 
-/// Runs one test of this binary again as user nobody; this variable marks that run.
+/// Environment variable that is set while this test binary runs one of its tests again as user nobody.
 const AS_NOBODY: &str = "FAIRCAST_TEST_AS_NOBODY";
 
 fn again_as_ordinary_user(test: &str) {
@@ -140,7 +140,7 @@ fn missing_permissions_are_named() {
     let readable = object(&source);
     let other = at.file("source/other", b"2");
     mode(&source, 0);
-    // All other files are sent, and unreadable files are reported with the reason.
+    // All readable files are sent. Unreadable files are reported with the reason.
     let rest = object(&at.path("source"));
     let names: Vec<_> = rest.manifest().entries().iter().map(Entry::name).collect();
     assert_eq!(names, ["source", "source/other"]);

@@ -25,7 +25,7 @@ fn symbol(encoder: &mut BlockEncoder, id: u32) -> Vec<u8> {
     out
 }
 
-/// The record and its file; operations are performed immediately.
+/// The record of symbols and its file. Planned operations are performed immediately.
 struct Bench {
     gathering: Gathering,
     slots: Option<Slots>,
@@ -65,7 +65,7 @@ impl Bench {
         added
     }
 
-    /// Returns the next block whose symbols decode.
+    /// Returns the number and the bytes of the next block that can be decoded.
     fn complete(&mut self) -> Option<(u32, Vec<u8>)> {
         let (block, symbols) = self.gathering.next_ready()?;
         let bytes = symbols.decode();
@@ -91,8 +91,8 @@ impl Bench {
     }
 }
 
-/// Sends the symbols of all blocks in turns, from symbol `first` on, until all blocks are complete. Returns the number of
-/// symbols, and the maximum number of bytes in memory.
+/// Sends the symbols of all blocks in turns, starting with symbol ID `first`, until all blocks are complete. Returns the number
+/// of sent symbols, and the maximum number of bytes held in memory.
 fn pour(bench: &mut Bench, first: u32) -> (u32, usize) {
     let mut encoders: Vec<BlockEncoder> = (0..BLOCKS).map(encoder).collect();
     let (mut missing, mut sent, mut most) = (BLOCKS, 0, 0);
@@ -193,7 +193,7 @@ fn unplaced_blocks_wait_in_memory_or_in_file_slots() {
 }
 
 #[test]
-fn number_of_recalled_blocks_is_bounded() {
+fn number_of_recalled_blocks_that_are_not_taken_is_bounded() {
     let mut gathering = Gathering::new(T, K, usize::MAX);
     (0..10).for_each(|block| gathering.keep(block, encoder(block).block().to_vec()));
     let recalled = std::iter::from_fn(|| gathering.first_stored().inspect(|block| gathering.recall(*block)));
@@ -203,7 +203,7 @@ fn number_of_recalled_blocks_is_bounded() {
 }
 
 #[test]
-fn a_full_disk_is_an_error() {
+fn write_of_symbols_to_a_full_disk_is_an_error() {
     // `/dev/full` is a device that is always full.
     let file = File::options().read(true).write(true).open("/dev/full").expect("Linux has it");
     let mut bench = Bench::new(T, 0).with(file);
@@ -213,7 +213,7 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
-fn expired_blocks_release_their_memory() {
+fn blocks_before_the_oldest_needed_block_release_their_memory() {
     let mut bench = Bench::new(T, usize::MAX);
     for block in [3, 5, 9] {
         bench.add(block, K, 0, &symbol(&mut encoder(block), 0));
