@@ -1,7 +1,8 @@
-//! How fast data packets are written and read on one core.
+//! Measures how fast one core writes and reads data packets.
 //!
-//! One iteration: a batch of 64 packets of 1432 bytes each with a representative's mark, laid out back
-//! to back. The rate is that of the median batch and counts the bytes of the datagrams. Then what it costs to refuse one.
+//! Each iteration handles a batch of 64 packets of 1432 bytes in one buffer; the mark of each packet names a representative. The
+//! printed rate is that of the median batch, in bytes of datagrams. The program also measures the cost of refusing a packet, and
+//! of signing and verifying a page of hashes.
 
 use faircast_core::packet::{
     Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, SessionId, Signal,
@@ -66,7 +67,7 @@ fn announce() -> Message<'static> {
     })
 }
 
-/// Number of pages of hashes to sign and verify.
+/// Measures the time to sign and to verify a page of hashes.
 fn pages() {
     const ROUNDS: u32 = 2_000;
     let key = SigningKey::from_seed([3; 32]);
@@ -92,7 +93,8 @@ fn pages() {
     }
 }
 
-/// Cost of refusing a packet: noise, data and feedback under another key, data with a changed symbol.
+/// Measures the cost of refusing a packet: random bytes, data and feedback that are sealed under another key, and data with a
+/// changed symbol.
 fn refusals() {
     let (ours, theirs) = (GroupKey::from_bytes([3; 32]), GroupKey::from_bytes([4; 32]));
     let session = SessionId(1);

@@ -1,4 +1,4 @@
-//! The bodies of messages in their encoded form. The kind in the header selects one.
+//! The bodies of messages in their encoded form. The kind in the header selects the body.
 
 use crate::codec::Quantised;
 use crate::codec::{
@@ -21,23 +21,23 @@ use std::net::SocketAddr;
 
 /// The part of a message between its header and its end.
 pub(crate) trait Body: Sized {
-    /// The table of its fields.
+    /// Table of the body's fields.
     const LAYOUT: Layout;
-    /// The part of the packet before the body that describes it.
+    /// The message's fields that precede the body in the packet.
     type Before;
 
-    /// Appends the body. Lists are cut so that `out` ends at `end` at the latest, if the rest of the body permits it.
+    /// Appends the body. Lists are cut so that the length of `out` is at most `end`, if the rest of the body permits this.
     fn put(&self, out: &mut Vec<u8>, end: usize) -> Result<Fit, EncodeError>;
 
     /// Reads the body from any bytes.
     fn read(r: &mut Reader<'_>, before: Self::Before) -> Result<Self, ParseError>;
 
-    /// Any body that can be written.
+    /// Generates any body that can be written.
     #[cfg(feature = "testing")]
     fn any() -> proptest::strategy::BoxedStrategy<Self>;
 }
 
-/// Number of entries of each list that fit into a message.
+/// For each list of a message: the number of entries that fit into the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fit {
     /// Entries of [`Status::upper_seqs`].
@@ -66,8 +66,8 @@ pub struct Fit {
     pub receivers: usize,
 }
 
-/// Shares `room` bytes among lists of `lens` entries of `sizes` bytes. Every list gets at least an equal part. Lists in front
-/// take the unused bytes first.
+/// Shares `room` bytes among lists of `lens` entries of `sizes` bytes. Every list gets at least an equal part. Bytes that one
+/// list does not need go to the other lists, the first lists before the later ones.
 pub(crate) fn share<const N: usize>(mut room: usize, lens: [usize; N], sizes: [usize; N]) -> [usize; N] {
     let sure = room / N;
     let mut counts = [0; N];
@@ -217,14 +217,14 @@ body! {
         root: Option<[u8; 32]>, "root hash of the object stream, as soon as it is known";
         proof: Option<[u8; 16]>, "for sealed sessions: proof that a member sent root and number of blocks";
         root_signature: Option<[u8; 64]>, "for signed content: the source's signature over the number of blocks, the number of withdrawn files and the root";
-        withdrawn: WithdrawnHead, "present as soon as files are withdrawn: their number (4); the index of the first entry of `withdrawals` (4); for signed content the signature of this index and of `withdrawals`, otherwise zeros (64)";
+        withdrawn: WithdrawnHead, "present as soon as files are withdrawn: number of withdrawn files (4 bytes); index of the first entry of `withdrawals` (4 bytes); for signed content the signature of this index and of `withdrawals`, otherwise zeros (64 bytes)";
     }
     lists {
         upper_seqs: [Counter as upper_seq "unwrapped; below 2^62"], "numbers of the next packets of layers 1, 2 and so on";
         scheduled: [Scheduled], "scheduled repairs";
-        confirmed: [ReceiverId as confirmed_id "ID of a receiver"], "receivers known to have finished";
+        confirmed: [ReceiverId as confirmed_id "ID of a receiver"], "receivers that the source knows to be complete";
         welcomed: [Welcome], "answers to receivers that asked whether the session continues";
-        lagging: [ReceiverId as lagging_id "ID of a receiver"], "receivers that hold up the others";
+        lagging: [ReceiverId as lagging_id "ID of a receiver"], "receivers that delay the other receivers";
         dropped: [ReceiverId as dropped_id "ID of a receiver"], "receivers for which the source no longer waits";
         withdrawals: [Withdrawn], "files that changed or could not be read during the transmission";
     }
@@ -248,15 +248,15 @@ pub(crate) enum WithdrawnHead {}
 group! {
     Withdrawn {
         entry as "withdrawn_entry": u32, "index of an entry of the manifest";
-        first_block as "withdrawn_first_block": u32, "first block with bytes of the entry";
-        last_block as "withdrawn_last_block": u32, "last block with bytes of the entry";
+        first_block as "withdrawn_first_block": u32, "first block that contains bytes of the entry";
+        last_block as "withdrawn_last_block": u32, "last block that contains bytes of the entry";
     }
 }
 
 group! {
     Scheduled {
         block as "scheduled_block": u32, "number of the block";
-        symbols as "scheduled_symbols": u16, "number of further symbols";
+        symbols as "scheduled_symbols": u16, "number of symbols that will still be sent";
     }
 }
 
@@ -264,7 +264,7 @@ body! {
     Request = 5 "request" "receiver to source: a negative acknowledgement with numbers of missing symbols";
     before { from: ReceiverId }
     fields {
-        echo: Echo, "packet that this answers";
+        echo: Echo, "packet of the source that is answered";
     }
     lists {
         needs: [Need], "missing symbols";
@@ -304,7 +304,7 @@ body! {
         dropped_local: u32, "number of datagrams dropped by the receiver's own host";
         activity: Activity, "activity of the receiver's host";
         percent: u8, "progress of the activity, in percent";
-        echo: Echo, "packet that this answers";
+        echo: Echo, "packet of the source that is answered";
         host: Name, "name of the receiver's host; at most 63 bytes";
         why: Words, "description of the failure; at most 250 bytes";
     }
@@ -314,13 +314,13 @@ body! {
     Window = 7 "window" "receiver to source: first packet number beyond this receiver's buffers";
     before { from: ReceiverId }
     fields {
-        echo: Echo, "packet that this answers";
-        limit: Seq, "packets of layer 0 below this number fit into the buffers, unwrapped; 2^62 - 1: no limit";
+        echo: Echo, "packet of the source that is answered";
+        limit: Seq, "unwrapped packet number of layer 0: packets below it fit into the buffers; 2^62 - 1: no limit";
     }
 }
 
 body! {
-    Hashes = 8 "hashes" "source to all: a page with the hashes of consecutive blocks and a signature of its own";
+    Hashes = 8 "hashes" "source to all: a page with the hashes of consecutive blocks, and a signature of this page";
     fields {
         first_block: u32, "first block of the page";
         signature: [u8; 64], "the source's signature over the page and its context";
@@ -339,7 +339,7 @@ body! {
         host: Name, "name of the receiver's host; at most 63 bytes";
         source: Name, "for busy: source of the followed session; at most 63 bytes";
         content: Name, "for busy: content of the followed session; at most 63 bytes";
-        seconds: U32OrNone, "for busy: estimated seconds until the followed session ends; 0: it is complete here; 2^32 - 1: not known";
+        seconds: U32OrNone, "for busy: estimated seconds until the followed session ends; 0: this receiver has its complete content; 2^32 - 1: not known";
     }
 }
 
@@ -347,8 +347,8 @@ body! {
     Attach = 10 "attach" "receiver to a possible parent: request for service by unicast; never sealed";
     before { from: ReceiverId }
     fields {
-        token: [u8; 16], "as received from the parent; zeros before";
-        invitation: u64, "number of the invitation that this follows; 0: none";
+        token: [u8; 16], "token received from the parent; zeros before the first token";
+        invitation: u64, "number of the invitation that is answered; 0: no invitation";
         relay: bool, "1: the receiver is a relay";
         host: Name, "name of the receiver's host; at most 63 bytes";
     }
@@ -359,7 +359,7 @@ body! {
     fields {
         to: ReceiverId, "ID of the receiver that sent attach";
         token: [u8; 16], "value to be repeated in the next attach";
-        agent: bool, "1: the sender is an agent (MTCP), whose children also receive the source";
+        agent: bool, "1: the sender is an agent (MTCP), whose children also receive the source's packets";
     }
 }
 
@@ -369,7 +369,7 @@ body! {
         to: ReceiverId, "ID of the child";
         action: OrderAction, "action";
         number: u32, "for join and poll: number of the order, which the answer repeats; for serves: 1: complete receivers are reported by number; for heard: the downstream receiver that is known to be complete; 0: the child itself";
-        group: u8, "for join: 0: the child receives the source; 1: the child receives the agent alone";
+        group: u8, "for join: 0: the child receives the source's packets; 1: the child receives only the agent's packets";
         from: Seq, "for join: first packet in this group, unwrapped";
         nonce: u16, "for serves and heard: nonce of the answered packet";
     }
@@ -384,10 +384,10 @@ body! {
 }
 
 body! {
-    Tree = 13 "tree" "relay to source or relay: its downstream relays, each before the relays behind it";
+    Tree = 13 "tree" "relay to its parent: the relays downstream of it, each before the relays that are downstream of that relay";
     before { from: ReceiverId }
     fields {
-        first: u16, "number of relays in the list before these";
+        first: u16, "number of relays in the list before this part";
         count: u16, "number of relays in the whole list";
     }
     lists {
@@ -397,7 +397,7 @@ body! {
 
 group! {
     TreeNode {
-        level as "relay_level": u8, "number of relays between this one and the sender; below 16";
+        level as "relay_level": u8, "number of relays between this relay and the relay that sent the packet; below 16";
         receivers as "relay_receivers": u32, "number of receivers below this relay";
         done as "relay_done": u32, "number of these receivers that have everything";
         rate as "relay_rate": BitRate, "received rate, in bit/s; not negative";
@@ -407,7 +407,7 @@ group! {
 }
 
 body! {
-    Verified = 15 "verified" "relay to source or relay: downstream receivers that have everything";
+    Verified = 15 "verified" "relay to its parent: downstream receivers that have everything";
     before { from: ReceiverId }
     fields {}
     lists {
@@ -419,7 +419,7 @@ body! {
     Receipt = 16 "receipt" "receiver to source, forwarded by relays: signed statement that the receiver has verified everything";
     before { from: ReceiverId }
     fields {
-        nonce: u16, "number that the sender gives this packet; welcomed_nonce answers it";
+        nonce: u16, "number that the sender gives this packet; the answer repeats it in welcomed_nonce";
         receiver: ReceiverId, "ID of the receiver that signed";
         unix_secs: u64, "time of signing by the clock of the receiver's host, in seconds since 1970";
         root: [u8; 32], "root hash of the object stream";

@@ -1,7 +1,7 @@
 //! Conversion of values to bytes and back: one type for each encoding of a field.
 //!
-//! A type of the core or of [`crate::message`] determines its encoding. If several encodings are possible (a number of 32 bits, a
-//! float), a type without values names one.
+//! Most types of the core and of [`crate::message`] have a single encoding. For a type with several encodings (a 32-bit number, a
+//! float), an enum without variants names each encoding.
 
 use crate::error::{EncodeError, ParseError};
 use crate::field::{Field, Shape};
@@ -15,7 +15,7 @@ use faircast_core::time::Span;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Counters on the wire are below this, so that sums with them cannot overflow.
+/// Upper bound of counters on the wire. Sums of counters below this bound cannot overflow.
 pub(crate) const SEQ_LIMIT: u64 = 1 << 62;
 
 /// An encoding of a field.
@@ -31,24 +31,24 @@ pub(crate) trait Codec {
     /// Reads the value from any bytes.
     fn read(r: &mut Reader<'_>, field: &'static str) -> Result<Self::Value, ParseError>;
 
-    /// Returns the value that the other end reads.
+    /// Returns the value that the peer reads; its precision may be lower.
     fn quantised(value: &Self::Value) -> Self::Value {
         value.clone()
     }
 
-    /// Any value that can be written.
+    /// Generates any value that can be written.
     #[cfg(feature = "testing")]
     fn any() -> BoxedStrategy<Self::Value>;
 }
 
-/// A message with the precision of the wire format.
+/// Conversion of a message to the precision of the wire format.
 pub trait Quantised {
-    /// Returns the message that the other end reads: some numbers lose precision in packets.
+    /// Returns the message that the peer reads: some numbers lose precision in packets.
     #[must_use]
     fn quantised(&self) -> Self;
 }
 
-/// Reads `count` entries of `size` bytes each. It allocates memory only after it has checked that the bytes are present.
+/// Reads `count` entries of `size` bytes each. Checks that the bytes are present before it allocates memory.
 pub(crate) fn take_list<C: Codec>(
     r: &mut Reader<'_>,
     field: &'static str,
@@ -389,8 +389,8 @@ impl Codec for bool {
     }
 }
 
-/// Encodes IPv4 addresses as IPv4-mapped IPv6 addresses (RFC 4291, 2.5.5.2). The scope of an address is not sent, because it has
-/// a meaning on one host only.
+/// Encodes IPv4 addresses as IPv4-mapped IPv6 addresses (RFC 4291, 2.5.5.2). The scope of an address is not sent, because a scope
+/// has a meaning on one host only.
 impl Codec for SocketAddr {
     type Value = SocketAddr;
     const SHAPE: Shape = Shape::Address;
@@ -593,7 +593,7 @@ fn read_text<'a>(r: &mut Reader<'a>, field: &'static str, most: usize) -> Result
 
 group! {
     Echo {
-        seq as "echo_seq": Seq, "packet of the source that this answers, unwrapped";
+        seq as "echo_seq": Seq, "number of the answered packet of the source, unwrapped";
         hold as "echo_hold": Span, "delay at the receiver, in nanoseconds";
     }
 }
@@ -603,14 +603,14 @@ impl Codec for Holes {
     type Value = Holes;
     const SHAPE: Shape = {
         const fn back(name: &'static str) -> Field {
-            let meaning = "distance of the first missing packet of the range below echo_seq";
+            let meaning = "distance of the range's first missing packet below echo_seq";
             Field { name, shape: <u16 as Codec>::SHAPE, meaning }
         }
         const fn count(name: &'static str) -> Field {
             Field {
                 name,
                 shape: <u16 as Codec>::SHAPE,
-                meaning: "number of missing packets from there; 0: no range",
+                meaning: "number of missing packets in the range; 0: no range",
             }
         }
         Shape::Group(&[

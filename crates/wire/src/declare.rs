@@ -9,9 +9,9 @@
 //! written_as!  a field that is written as another type
 //! ```
 //!
-//! A declaration must name all fields of its type; otherwise it does not compile.
+//! A declaration that does not name all fields of its type does not compile.
 
-/// Name of a field: the name in the struct, or the one after `as`.
+/// Name of a field: the name after `as` if there is one, otherwise the name in the struct.
 macro_rules! name_of {
     ($name:ident) => {
         stringify!($name)
@@ -32,7 +32,7 @@ macro_rules! table_of {
     };
 }
 
-/// `((((), a), b), c)` as a pattern, and the same nesting of strategies: tuples of proptest have at most twelve entries.
+/// Nests patterns, or strategies, in pairs: `((((), a), b), c)`. Tuples of proptest have at most twelve entries.
 #[cfg(feature = "testing")]
 macro_rules! in_pairs {
     ($done:tt;) => { $done };
@@ -81,8 +81,8 @@ macro_rules! group {
     };
 }
 
-/// An enum whose number selects the variant and its fields. Makes the module's `LAYOUTS`, `number`, `len`, `put`, `read` and
-/// `any`, and implements [`crate::Quantised`].
+/// An enum whose number selects the variant and the variant's fields. Makes the module's `LAYOUTS`, `number`, `len`, `put`,
+/// `read` and `any`, and implements [`crate::Quantised`].
 macro_rules! choice {
     (
         $of:ident, unknown numbers are $unknown:expr;
@@ -112,7 +112,7 @@ macro_rules! choice {
             }
         }
 
-        /// Append the fields.
+        /// Appends the fields.
         #[inline]
         pub(crate) fn put(out: &mut Vec<u8>, value: &$of) -> Result<(), $crate::error::EncodeError> {
             match value {
@@ -144,7 +144,7 @@ macro_rules! choice {
             }
         }
 
-        /// Any value.
+        /// Generates any value.
         #[cfg(feature = "testing")]
         pub(crate) fn any() -> proptest::strategy::BoxedStrategy<$of> {
             use proptest::prelude::*;
@@ -155,7 +155,7 @@ macro_rules! choice {
     };
 }
 
-/// A message. `before` lists the fields of the struct that the packet carries before the body.
+/// A message. `before` lists the struct's fields that precede the body in the packet.
 macro_rules! body {
     (
         $of:ident = $number:literal $label:literal $purpose:literal;
@@ -245,7 +245,7 @@ macro_rules! body {
     };
 }
 
-/// The table of an entry of a list: one field, or those of a group.
+/// Table of the fields of a list entry: a single field, or the fields of a group.
 macro_rules! entry_of {
     ($codec:ty as $entry:ident $meaning:literal) => {
         table_of!($entry: $codec, $meaning;)

@@ -1,17 +1,17 @@
-//! Messages between two doctors: one layout for all, in UDP datagrams.
+//! Messages between two `faircast doctor` processes, in UDP datagrams. All messages have the same layout.
 //!
 //! ```text
 //! 0 "fcdoctor" ‖ 8 u8 version (1) ‖ 9 u8 kind ‖ 10 u16 step ‖ 12 u32 number ‖ 16 u64 test ‖ 24 u64 token ‖ 32 4 × u64 values
 //! ‖ 64 tag (16): BLAKE3 in keyed mode over all other bytes ‖ 80 zeros up to the length       (little endian)
 //! ```
 //!
-//! The key of the tag is derived from the group key, or from a constant if there is no group key. So doctors with different keys
-//! refuse each other's messages.
+//! The key of the tag is derived from the group key, or from a constant if there is no group key. Processes with different keys
+//! therefore refuse each other's messages.
 
 use crate::key::GroupKey;
 use std::fmt;
 
-/// Bytes of a message without its padding.
+/// Length of a message without its padding, in bytes.
 pub const LEN: usize = 80;
 const MAGIC: [u8; 8] = *b"fcdoctor";
 const VERSION: u8 = 1;
@@ -28,7 +28,7 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// The key of a group, or of hosts without one.
+    /// Returns the key for hosts with this group key, or for hosts without a group key.
     pub fn of(group: Option<&GroupKey>) -> Key {
         let context = "faircast 2026 doctor: messages between hosts";
         match group {
@@ -37,7 +37,7 @@ impl Key {
         }
     }
 
-    /// Writes the tag of a message of at least [`LEN`] bytes; `false` when it is shorter.
+    /// Writes the tag of a message. Returns `false` if the message is shorter than [`LEN`] bytes.
     pub fn seal(&self, bytes: &mut [u8]) -> bool {
         let is_whole = bytes.len() >= LEN;
         if is_whole {
@@ -60,9 +60,9 @@ impl Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Requests a token, or, with a token, a test.
+    /// Requests a token; with a token, requests a test.
     Hello = 1,
-    /// Carries the token. It is sent to the address of the request, so only a host at that address receives it.
+    /// Carries the token. The message is sent to the address of the request, so only a host at that address receives the token.
     Token = 2,
     /// The test may begin. Values: nanoseconds since 1970, MTU of the interface, receive buffer.
     Ready = 3,
@@ -72,13 +72,15 @@ pub enum Kind {
     Data = 5,
     /// Requests the counts of a train, or of datagrams to the group.
     Count = 6,
-    /// The counts. Values: datagrams, nanoseconds from the first to the last, reordered datagrams, datagrams to the group.
+    /// Returns the counts. Values: number of datagrams, nanoseconds from the first to the last datagram, number of reordered
+    /// datagrams, number of datagrams to the group.
     Counted = 7,
     /// Requests a train. Values: number of datagrams, interval in nanoseconds, bytes of each.
     Pull = 8,
     /// A datagram whose length is tested.
     Size = 9,
-    /// Confirms such a datagram. With a value: a datagram of the requested length.
+    /// The answer to [`Kind::Size`], with the length of the received datagram as its value. Also the answer to
+    /// [`Kind::PullSize`]: a datagram of the requested length.
     Sized = 10,
     /// Requests a datagram of this length.
     PullSize = 11,
@@ -88,8 +90,7 @@ pub enum Kind {
     PullGroup = 13,
     /// Ends the test.
     Bye = 14,
-    /// The answer of a receiver to a datagram to the group. It leaves from the port of a receiver and repeats the step of that
-    /// datagram.
+    /// Answers a datagram to the group. The answer is sent from the port of a receiver and repeats the step of the datagram.
     Heard = 15,
 }
 
@@ -114,14 +115,14 @@ impl Kind {
     ];
 }
 
-/// A message between doctors.
+/// A message between two `faircast doctor` processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
     /// Kind of the message.
     pub kind: Kind,
-    /// Identifies the train or the request; answers repeat it.
+    /// Identifies the train or the request; answers repeat this number.
     pub step: u16,
-    /// Its number in the train.
+    /// Number of the datagram in the train.
     pub number: u32,
     /// Number of the test, drawn by the requesting host.
     pub test: u64,
@@ -132,7 +133,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Writes the message with `len` bytes, at least [`LEN`].
+    /// Writes the message, padded to `len` bytes. The minimum length is [`LEN`].
     pub fn encode(&self, key: &Key, len: usize, out: &mut Vec<u8>) {
         out.clear();
         out.extend(MAGIC);
@@ -172,12 +173,12 @@ pub struct Tally {
     pub step: u16,
     /// Number of received datagrams without duplicates.
     pub received: u64,
-    /// Time from the first to the last, in nanoseconds.
+    /// Time from the first to the last datagram, in nanoseconds.
     pub span: u64,
-    /// Number of datagrams that arrived after a later one.
+    /// Number of reordered datagrams, which arrived after a later datagram of the train.
     pub reordered: u64,
     first: u64,
-    /// Next number in order.
+    /// Number of the next datagram, if datagrams arrive in order.
     next: u64,
 }
 
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_open_only_with_their_own_key() {
+    fn messages_open_only_with_the_key_that_sealed_them() {
         let (a, b) = (GroupKey::generate().expect("a key"), GroupKey::generate().expect("a key"));
         let keys = [Key::of(Some(&a)), Key::of(Some(&b)), Key::of(None)];
         let mut bytes = Vec::new();

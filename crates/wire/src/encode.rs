@@ -14,7 +14,7 @@ use crate::seal::{BOOT_LEN, KEY_ID_LEN, NONCE_LEN, TAG_LEN};
 use crate::{marks, reports};
 use faircast_core::packet::{Data, Layer, Mark, Payload, ReceiverId, ReportContent, SessionId};
 
-/// Bytes of the sender's id in front of receivers' messages.
+/// Length of the sender's id before a message of a receiver, in bytes.
 pub(crate) const ID_LEN: usize = 4;
 /// Maximum size of receivers' datagrams, in bytes: it fits every path that carries IPv6.
 pub const FEEDBACK_LIMIT: usize = 1232;
@@ -27,9 +27,9 @@ pub enum Form {
     Sealed,
 }
 
-/// Bytes around the symbol of a data packet with a rate (without the rate: two fewer). All packets with the same kind of mark
-/// have the same size, as segmentation offload requires. In a sealed packet, 16 of these bytes follow the symbol; without a
-/// symbol there are 16 fewer.
+/// Returns the number of bytes around the symbol of a data packet that states a rate; a packet without a rate has two bytes
+/// fewer. All packets with the same kind of mark have the same size, as segmentation offload requires. In a sealed packet, 16 of
+/// these bytes follow the symbol; a sealed packet without a symbol does not have these 16 bytes.
 pub const fn data_header_len(mark: &Mark, form: Form) -> usize {
     overhead(Kind::Data, form) + DATA_FIXED + RATE_LEN + marks::len(mark)
 }
@@ -55,7 +55,8 @@ pub const fn max_needs(limit: usize) -> usize {
     room_for_list(limit, Kind::Request, Request::LAYOUT) / len_of(fields_of(Need::SHAPE))
 }
 
-/// Returns this number for entries that each have a map of the cached symbols.
+/// Returns the number of entries of a request that fit a datagram of `limit` bytes, if each entry has a map of the cached
+/// symbols.
 pub const fn max_needs_with_maps(limit: usize) -> usize {
     let entry = len_of(fields_of(Need::SHAPE)) + len_of(fields_of(SymbolMap::SHAPE));
     room_for_list(limit, Kind::Request, Request::LAYOUT) / entry
@@ -71,13 +72,13 @@ pub const fn max_verified(limit: usize) -> usize {
     room_for_list(limit, Kind::Verified, Verified::LAYOUT) / ID_LEN
 }
 
-/// Bytes for the entries of lists in a receiver's or relay's upstream datagram of `limit` bytes.
+/// Returns the number of bytes for list entries in an upstream datagram of `limit` bytes, sent by a receiver or relay.
 const fn room_for_list(limit: usize, kind: Kind, layout: Layout) -> usize {
     let limit = if limit < FEEDBACK_LIMIT { limit } else { FEEDBACK_LIMIT };
     limit.saturating_sub(max_overhead(kind, layout))
 }
 
-/// Bytes that a relay adds to a source's packet in a sealed session: the identity of the sender.
+/// Bytes that a relay adds to a source's packet in a sealed session: the relay's id and boot number.
 const RELAYED_LEN: usize = ID_LEN + BOOT_LEN;
 
 /// Returns the number of hashes in a page that fits a datagram of `limit` bytes at the source and at every relay that forwards
@@ -113,7 +114,7 @@ const _: () = assert!(
     "a message is longer than what receivers may send"
 );
 
-/// Bytes around a body: header, CRC or seal, sender.
+/// Returns the number of bytes around a body: header, CRC or seal, and sender.
 pub(crate) const fn overhead(kind: Kind, form: Form) -> usize {
     match (form, kind) {
         (
@@ -200,8 +201,8 @@ fn check_len(need: usize, limit: usize) -> Result<(), EncodeError> {
     if need > limit { Err(EncodeError::TooLong { need, limit }) } else { Ok(()) }
 }
 
-/// Appends a data packet's header. The header does not name a relay that writes the packet: the source address identifies the
-/// relay, so forwarded packets have the size of the source's packets.
+/// Appends a data packet's header. If a relay writes the packet, the header does not name the relay: the source address
+/// identifies it. Forwarded packets therefore have the size of the source's packets.
 pub(crate) fn put_data_header(
     out: &mut Vec<u8>,
     session: SessionId,
@@ -228,7 +229,7 @@ pub(crate) fn put_header(
     Ok(())
 }
 
-/// Returns the flags of a sealed packet that this relay, or the source, wrote.
+/// Returns the flags of a sealed packet that is written by this relay, or by the source if `relay` is `None`.
 pub(crate) const fn sealed_by(relay: Option<(ReceiverId, u64)>) -> u8 {
     if relay.is_some() { SEALED | RELAYED } else { SEALED }
 }
@@ -251,7 +252,7 @@ pub(crate) fn put_data_fields(out: &mut Vec<u8>, packet: &DataPacket<'_>) -> Res
     let data = &packet.data;
     at_most("seq", data.seq.0, SEQ_LIMIT - 1)?;
     if data.payload == Payload::NONE {
-        at_most("bytes of no symbol", packet.payload.len() as u64, 0)?;
+        at_most("the length of data without a symbol", packet.payload.len() as u64, 0)?;
     }
     let (block, symbol) = match data.payload {
         Payload::NONE => (u32::MAX, U24::MAX),

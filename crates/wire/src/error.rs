@@ -20,7 +20,9 @@ pub enum ParseError {
     #[error("the first byte is {0:#04x} and not 0xfc: not a faircast packet")]
     NotOurs(u8),
     /// The format has another version.
-    #[error("format version {0}; this program supports version {VERSION}: update the older end")]
+    #[error(
+        "format version {0} is not supported; this program supports version {VERSION}: update the older end"
+    )]
     Version(u8),
     /// The packet kind is not known.
     #[error("packet kind {0} is not known")]
@@ -29,21 +31,23 @@ pub enum ParseError {
     #[error("mark kind {0} is not known")]
     UnknownMark(u8),
     /// The packet was damaged on the path.
-    #[error("the CRC is {found:#010x} but the bytes give {computed:#010x}: damaged on the path")]
+    #[error(
+        "the CRC field is {found:#010x}, but the CRC of the bytes is {computed:#010x}: the packet was damaged on the path"
+    )]
     Damaged {
         /// Value in the packet.
         found: u32,
-        /// Value computed from its bytes.
+        /// Value computed from the bytes of the packet.
         computed: u32,
     },
     /// The packet is sealed: only a codec with the key can read it.
     #[error("the packet is sealed; open it with the group's key")]
     Sealed,
     /// The packet has an unknown option that must be understood.
-    #[error("option {0:#04x} must be understood and is not: update this program")]
+    #[error("option {0:#04x} is mandatory but not known: update this program")]
     UnknownOption(u8),
     /// The number in a field has no meaning.
-    #[error("{field} cannot be {value}")]
+    #[error("{field} has the invalid value {value}")]
     BadValue {
         /// Name of the field.
         field: &'static str,
@@ -107,7 +111,7 @@ pub enum EncodeError {
         value: f32,
     },
     /// The flags have no meaning.
-    #[error("there are no flags {0:#04x}")]
+    #[error("the flags {0:#04x} are not defined")]
     UnknownFlags(u8),
     /// Packets with this mark have no bits for the signal.
     #[error("packets with the mark {mark} cannot carry {signal:?}: declare the signal with the mark")]
@@ -117,8 +121,8 @@ pub enum EncodeError {
         /// Signal to encode.
         signal: Signal,
     },
-    /// The number was used before: two packets sealed under the same number would reveal both.
-    #[error("packet number {seq} of layer {layer} is not above {newest}: each number seals one packet only", layer = layer.0)]
+    /// The number was used before. Two packets sealed under the same number would reveal the contents of both.
+    #[error("packet number {seq} of layer {layer} is not above the newest number, {newest}: each number seals only one packet", layer = layer.0)]
     NumberReused {
         /// Layer of the packet.
         layer: Layer,
@@ -127,8 +131,8 @@ pub enum EncodeError {
         /// The newest number sealed.
         newest: u64,
     },
-    /// This end does not send messages of this kind.
-    #[error("this end does not send packets of kind {0:?}")]
+    /// This codec does not send messages of this kind.
+    #[error("this codec does not send packets of kind {0:?}")]
     NotMine(Kind),
     /// The message names another sender.
     #[error("the message is from {from} but this codec sends as {me}")]
@@ -139,7 +143,7 @@ pub enum EncodeError {
         me: ReceiverId,
     },
     /// The announcement has another salt than the keys.
-    #[error("the announcement's salt is not the one that the codec was made with")]
+    #[error("the salt of the announcement differs from the salt of the codec")]
     WrongSalt,
     /// The sealed session has not been announced yet.
     #[error("session {0} has not been announced yet: wait for its announcement")]

@@ -3,9 +3,9 @@
 /// One field of a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// Its name.
+    /// Name of the field.
     pub name: &'static str,
-    /// Its encoding.
+    /// Encoding of the field.
     pub shape: Shape,
     /// Meaning, with the unit.
     pub meaning: &'static str,
@@ -31,37 +31,37 @@ pub enum Shape {
     Float,
     /// This many uninterpreted bytes.
     Bytes(usize),
-    /// An IPv6 address, or one that stands for an IPv4 address, and a port.
+    /// An IPv6 address, which may represent an IPv4 address, and a port.
     Address,
-    /// One byte (0 or 1), then, when it is 1, this many bytes.
+    /// One byte, 0 or 1. If it is 1, this many bytes follow.
     Optional(usize),
-    /// One byte of length, then UTF-8, at most this many bytes of it.
+    /// One byte with the length, followed by at most this many bytes of UTF-8.
     Text(usize),
-    /// These fields in a row. They are shown in place of the group.
+    /// These fields, one after the other. They are shown in place of the group.
     Group(&'static [Field]),
-    /// Two bytes: the number of entries of the next list that has none yet.
+    /// Two bytes: the number of entries of the next list that has no count yet.
     Count,
-    /// Entries, as many as its count says.
+    /// Entries. Their number is the count of the list.
     List(&'static [Field]),
 }
 
-/// A run of fields that is selected by a number.
+/// Consecutive fields that are selected by a number.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     /// Short name, as in a display filter.
     pub name: &'static str,
-    /// The number that selects it.
+    /// The number that selects this layout.
     pub number: u8,
     /// Purpose of the message.
     pub purpose: &'static str,
     /// The fields, in order.
     pub fields: &'static [Field],
-    /// Bits that it adds to the flags of the packet it is part of.
+    /// Bits that the layout adds to the flags of its packet.
     pub bits: Names,
 }
 
 impl Shape {
-    /// Bytes of a field that always has the same number of them.
+    /// Returns the length of a field in bytes; `None` if the length varies.
     pub const fn fixed_len(self) -> Option<usize> {
         match self {
             Shape::Uint(len) | Shape::Hex(len) | Shape::Bytes(len) => Some(len),
@@ -75,7 +75,7 @@ impl Shape {
     }
 }
 
-/// Bytes of fields that always have the same number of them together.
+/// Returns the total length of these fields in bytes; `None` if the length varies.
 pub(crate) const fn fixed_len(fields: &[Field]) -> Option<usize> {
     let (mut sum, mut at) = (0, 0);
     while at < fields.len() {
@@ -88,7 +88,7 @@ pub(crate) const fn fixed_len(fields: &[Field]) -> Option<usize> {
     Some(sum)
 }
 
-/// The fields of a group.
+/// Returns the fields of a group.
 pub(crate) const fn fields_of(group: Shape) -> &'static [Field] {
     match group {
         Shape::Group(fields) => fields,
@@ -96,7 +96,7 @@ pub(crate) const fn fields_of(group: Shape) -> &'static [Field] {
     }
 }
 
-/// Bytes of fields that must always have the same number of them together; else the program does not compile.
+/// Returns the total length of these fields in bytes. If a length varies, the program does not compile.
 pub(crate) const fn len_of(fields: &[Field]) -> usize {
     match fixed_len(fields) {
         Some(len) => len,
@@ -104,7 +104,7 @@ pub(crate) const fn len_of(fields: &[Field]) -> usize {
     }
 }
 
-/// The most bytes of fields without the entries of their lists.
+/// Returns the maximum length of these fields in bytes, without the entries of their lists.
 pub(crate) const fn max_without_lists(fields: &[Field]) -> usize {
     let (mut sum, mut at) = (0, 0);
     while at < fields.len() {
@@ -120,7 +120,7 @@ pub(crate) const fn max_without_lists(fields: &[Field]) -> usize {
     sum
 }
 
-/// The most bytes that any of these layouts takes. All must have fixed lengths; else the program does not compile.
+/// Returns the maximum length of these layouts in bytes. If the length of a layout varies, the program does not compile.
 pub(crate) const fn max_len(layouts: &[Layout]) -> usize {
     let (mut most, mut at) = (0, 0);
     while at < layouts.len() {
@@ -133,7 +133,7 @@ pub(crate) const fn max_len(layouts: &[Layout]) -> usize {
     most
 }
 
-/// Fields in the order of their bytes, with groups replaced by their own.
+/// Returns the fields in the order of their bytes. The fields of a group replace the group.
 pub fn flat(fields: &'static [Field]) -> impl Iterator<Item = Field> {
     fields.iter().flat_map(|field| match field.shape {
         Shape::Group(fields) => flat(fields).collect(),

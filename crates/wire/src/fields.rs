@@ -1,6 +1,6 @@
 //! The field table: the source of `docs/wire.md` and the Wireshark dissector.
 //!
-//! It is made from the same declarations as the codec.
+//! The table is derived from the same declarations as the codec.
 
 pub use crate::bodies::LAYOUTS as BODIES;
 pub use crate::field::{Field, Layout, Names, Shape, flat};
@@ -8,7 +8,7 @@ pub use crate::marks::LAYOUTS as MARKS;
 pub use crate::reports::LAYOUTS as CONTENTS;
 use std::fmt::Write;
 
-/// The Wireshark dissector. Save it as `faircast.lua`, then `wireshark -X lua_script:faircast.lua`.
+/// Returns the Wireshark dissector. Save it as `faircast.lua` and run `wireshark -X lua_script:faircast.lua`.
 pub fn dissector_lua() -> String {
     let mut table = String::new();
     for (name, layouts) in [("bodies", BODIES), ("marks", MARKS), ("contents", CONTENTS)] {
@@ -56,7 +56,7 @@ fn lua_names(names: &[(u8, &str)]) -> String {
     format!("{{ {} }}", names.join(", "))
 }
 
-/// `docs/wire.md`.
+/// Returns the text of `docs/wire.md`.
 pub fn markdown() -> String {
     let mut page = String::from(include_str!("wire.md"));
     for (marker, heading, layouts) in [

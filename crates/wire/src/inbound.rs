@@ -1,4 +1,4 @@
-//! Inbound packets of sources and relays. Each is opened and admitted once.
+//! Inbound packets from sources and relays. Each packet is opened, and admitted at most once.
 
 use crate::codec::Codec;
 use crate::encode::ID_LEN;
@@ -26,7 +26,7 @@ const RELAYS: usize = 4;
 /// Words for 8192 numbers, and one word that is being refilled.
 const DATA_WORDS: usize = 8_192 / 64 + 1;
 
-/// The id and boot number of this end, for the key of its own packets.
+/// The id and boot number of this receiver or relay. The key of its own packets is derived from them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Me {
     pub(crate) id: ReceiverId,
@@ -42,7 +42,7 @@ pub(crate) struct Inbound {
     followed: Option<SessionId>,
     /// Seconds since 1970 and the allowed deviation of announcements, in seconds. `None`: times are not checked.
     clock: Option<(u64, u64)>,
-    /// The present, as last set.
+    /// The current time, as last set.
     now: Time,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct AnnouncedSession {
     pub(crate) keys: Option<Keys>,
     source: Box<Flow>,
     relays: Vec<Relay>,
-    /// Copy of a packet that one of several relays may have sealed.
+    /// Copy of a packet that is opened with the keys of several relays, one after another.
     trial: Vec<u8>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct AnnouncedSession {
 #[derive(Debug)]
 struct Relay {
     sender: Sender,
-    /// Source address of its announcements. Its data packets do not name their sender.
+    /// Source address of the relay's announcements. The relay's data packets do not name their sender.
     place: SocketAddr,
     flow: Box<Flow>,
 }
@@ -93,7 +93,7 @@ type Sender = (ReceiverId, u64);
 #[derive(Debug)]
 struct Flow {
     keys: Option<PacketKeys>,
-    /// Time at which the newest packet left by the source's clock, and time of its arrival by this host's clock.
+    /// Time at which the newest packet was sent, on the source's clock, and time of its arrival, on this host's clock.
     sent_at: Time,
     came_at: Time,
     newest: [Seq; LAYERS],
@@ -105,7 +105,7 @@ struct Flow {
 }
 
 impl Inbound {
-    /// State of a member, which opens symbols. Without keys it admits only packets that are not sealed.
+    /// Creates the state of a member, which opens symbols. Without keys it admits only packets that are not sealed.
     pub(crate) fn of_member(keys: &[GroupKey], me: Me) -> Inbound {
         let keys = keys.iter().map(|key| Known::new(key.hop(), Some(key.clone())));
         Inbound {
@@ -118,13 +118,13 @@ impl Inbound {
         }
     }
 
-    /// State of a relay, which forwards symbols.
+    /// Creates the state of a relay, which forwards symbols.
     pub(crate) fn of_relay(key: Option<&HopKey>, me: Me) -> Inbound {
         let keys = key.map(|key| Known::new(key.clone(), None)).into_iter().collect();
         Inbound { me, keys, sessions: Vec::new(), followed: None, clock: None, now: Time::ZERO }
     }
 
-    /// The first of the keys.
+    /// Returns the id of the first key.
     pub(crate) fn first_key(&self) -> Option<KeyId> {
         self.keys.first().map(|key| key.id)
     }
@@ -154,7 +154,7 @@ impl Inbound {
         self.know(session);
     }
 
-    /// Goes back in the followed session: see [`Flow::go_back`].
+    /// Forgets forged packets of the followed session: see [`Flow::go_back`].
     pub(crate) fn go_back(&mut self, from: SocketAddr, layer: Layer, next: u64) {
         let Some(received) = self.followed.and_then(|session| self.session_mut(session)) else { return };
         let mut is_relay = false;
@@ -182,7 +182,7 @@ impl Inbound {
         self.sessions.iter().position(|received| received.session == session)
     }
 
-    /// Returns the state of a session. It stays until another announcement replaces it.
+    /// Returns the state of a session. The state is stored until the announcement of another session replaces it.
     fn know(&mut self, session: SessionId) -> &mut AnnouncedSession {
         let at = match self.place_of(session) {
             Some(at) => at,
@@ -213,7 +213,7 @@ impl Inbound {
             return Err(OpenError::NotForMe(kind));
         }
         if matches!(kind, Kind::Token | Kind::Invite) {
-            // Before a session is announced there are no keys, and the message grants nothing.
+            // These two messages need no key: they are sent before the session is announced, and they grant nothing.
             return if sealed {
                 Err(OpenError::NotForMe(kind))
             } else {
@@ -324,8 +324,8 @@ impl Inbound {
 }
 
 /// Returns the relay at this address that has sealed this data packet. An address has one process at a time, but announcements of
-/// earlier processes may be late or replayed. So the packet is tried with the keys of all relays at the address, beginning with
-/// the sender of the newest packet.
+/// earlier processes may be late or replayed. The keys of all relays at the address are therefore tried, beginning with the
+/// sender of the newest packet.
 fn relay_at<'r>(
     relays: &'r mut [Relay],
     from: SocketAddr,
@@ -341,7 +341,7 @@ fn relay_at<'r>(
     let place = (0..=last)
         .rev()
         .find(|&at| relays[at].place == from && relays[at].flow.has_sealed(fixed, bytes, now, trial));
-    // The next relay is tried immediately.
+    // Moves the relay to the end of the list. The keys of this relay are then tried first for the next packet.
     let place = place.unwrap_or(last);
     relays[place..=last].rotate_left(1);
     Some(&mut relays[last])
@@ -457,7 +457,7 @@ impl AnnouncedSession {
         flow.open_page(fixed, clear, bytes)
     }
 
-    /// Opens an agent's message. An agent announces nothing, so the first message that opens makes it known.
+    /// Opens an agent's message. Agents send no announcements, so an agent becomes known with its first valid message.
     fn open_order<'a>(
         &mut self,
         fixed: &Fixed,
@@ -482,8 +482,8 @@ impl AnnouncedSession {
         Ok(message)
     }
 
-    /// Stores a relay of this session. If there are too many, the first one is removed. Relays at one address are sorted by their
-    /// newest data.
+    /// Stores a relay of this session, if necessary in place of the first one. Relays at one address are sorted by their newest
+    /// data.
     fn remember(&mut self, relay: Relay) {
         if self.relays.len() == RELAYS {
             self.relays.remove(0);
@@ -504,7 +504,7 @@ impl AnnouncedSession {
         Ok((flow, keys, reader.at))
     }
 
-    /// Checks that the session keeps its salt.
+    /// Checks that the announcement has the same salt as earlier announcements of the session.
     fn check_salt(&self, announce: &Announce) -> Result<(), OpenError> {
         match self.salt {
             Some(salt) if salt != announce.salt => Err(OpenError::TwoSources(self.session)),
@@ -549,7 +549,7 @@ impl Flow {
         }
     }
 
-    /// Returns the newest numbers known of a packet's layer, with the time that has passed since at the source's clock.
+    /// Returns the newest known number of a packet's layer, and an estimate of the source's current time.
     fn newest(&self, fixed: &Fixed, now: Time) -> Newest {
         let sent_at = self.sent_at + now.since(self.came_at);
         Newest { seq: self.newest[usize::from(fixed.header.layer.0)], sent_at }
@@ -641,14 +641,14 @@ impl Flow {
         }
     }
 
-    /// Takes over the numbers of the layers above the base layer, even if this host does not receive these layers.
+    /// Stores the packet numbers of the enhancement layers, even if this host does not receive these layers.
     fn on_status(&mut self, status: &Status) {
         for (newest, next) in self.newest[1..].iter_mut().zip(&status.upper_seqs) {
             *newest = Seq(next.saturating_sub(1)).max(*newest);
         }
     }
 
-    /// Forgets forged packets of this layer: those from `next` on.
+    /// Forgets forged packets of this layer, whose numbers are `next` or above.
     fn go_back(&mut self, layer: Layer, next: u64) {
         let layer = usize::from(layer.0);
         let Some(newest) = self.newest.get_mut(layer) else { return };
@@ -659,8 +659,8 @@ impl Flow {
     }
 }
 
-/// Number of upper halves that are tried for the first packet of a kind. A source that sends a hundred statuses per second needs
-/// the next upper half after 16 months.
+/// Number of upper halves of a 64-bit packet number that are tried for the first packet of a kind. The upper half of a source
+/// that sends a hundred statuses per second increases every 16 months.
 const UPPER_HALVES: u64 = 4;
 
 /// Returns the body and the number of a sealed packet whose kind has its own numbers.

@@ -1,11 +1,11 @@
-//! Keys: those of a group's members, and those of its relays.
+//! Keys of a group's members and of its relays.
 //!
 //! ```text
 //! group key (32 bytes) --+-- hop key      what relays read and write: headers, marks, feedback, announcements
 //!                        +-- content key  symbols, end to end
 //! ```
 //!
-//! A holder of the group's key has both keys. A relay has only the hop key.
+//! A holder of the group's key has the group's key and the hop key. A relay has only the hop key.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
@@ -23,7 +23,7 @@ const KINDS: [(&str, &str); 4] = [
     (GROUP, "a group's key"),
     (RELAY, "a relay's key"),
     (SIGN, "a signing key"),
-    (VERIFY, "a public key to verify with"),
+    (VERIFY, "a public key for verification"),
 ];
 
 /// First word of a key's line in version 1.
@@ -33,16 +33,17 @@ const VERSION_1: &str = "faircast-key-1";
 #[derive(Clone, PartialEq, Eq)]
 pub struct GroupKey(Secret32);
 
-/// A relay's key: it opens and seals everything except the symbols. It is derived from the group's key, which cannot be computed
-/// from it.
+/// A relay's key: it opens and seals everything except the symbols. It is derived from the group's key. The group's key cannot be
+/// computed from the hop key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HopKey(Secret32);
 
-/// The keys of a group during a change of keys: a source seals with the first one, receivers open packets of all.
+/// The keys of a group during a change of keys. A source seals with the first key; receivers open packets sealed under any of the
+/// keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyRing(Vec<GroupKey>);
 
-/// Distinguishes keys and reveals nothing else about them. The group's key has the id of its hop key.
+/// Distinguishes keys and reveals nothing else about them. A group's key and its hop key have the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(pub u32);
 
@@ -70,7 +71,7 @@ pub enum KeyError {
         tag: &'static str,
     },
     /// The key has another purpose.
-    #[error("line {line} has {found}, but here belongs {expected}: give the other file")]
+    #[error("line {line} has {found}, but {expected} is expected: give the file with that key")]
     OtherKind {
         /// Number of the line, from 1.
         line: usize,
@@ -81,7 +82,7 @@ pub enum KeyError {
     },
     /// The key has the first version.
     #[error(
-        "the key in line {line} is of version 1, which is no longer supported: make a new one for all hosts"
+        "the key in line {line} is of version 1, which is no longer supported: create a new key for all hosts"
     )]
     Version1 {
         /// Number of the line, from 1.
@@ -92,7 +93,7 @@ pub enum KeyError {
     WrongLength {
         /// Number of the line, from 1.
         line: usize,
-        /// Number of its characters.
+        /// Number of characters of the key.
         digits: usize,
     },
     /// The key has a character that is not a hexadecimal digit.
@@ -104,7 +105,7 @@ pub enum KeyError {
         position: usize,
     },
     /// The text has more keys than may be valid at the same time.
-    #[error("line {line} has one key too many: keep {most} at most")]
+    #[error("the key in line {line} exceeds the maximum of {most} keys: remove keys")]
     TooMany {
         /// Number of the line, from 1.
         line: usize,
@@ -146,12 +147,12 @@ impl GroupKey {
         Ok(GroupKey(key))
     }
 
-    /// From its bytes.
+    /// Creates the key from its bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> GroupKey {
         GroupKey(Secret32(bytes))
     }
 
-    /// Returns the key file's line, without a line break. It makes its holder a member.
+    /// Returns the key file's line, without a line break. Any holder of the line is a member of the group.
     pub fn to_line(&self) -> Zeroizing<String> {
         line(GROUP, &self.0.0)
     }
@@ -161,7 +162,7 @@ impl GroupKey {
         HopKey(Secret32(blake3::derive_key("faircast wire 2: hop key", &self.0.0)))
     }
 
-    /// Returns the secret from which symbols are sealed, together with a session and its salt.
+    /// Returns the secret from which the keys of symbols are derived, together with a session and the salt of the session.
     pub(crate) fn content(&self) -> Secret32 {
         Secret32(blake3::derive_key("faircast wire 3: content key", &self.0.0))
     }
@@ -173,8 +174,8 @@ impl GroupKey {
 }
 
 impl HopKey {
-    /// Returns the key file's line, without a line break. Its holder can send as any relay or receiver and, except for the
-    /// content, as the source.
+    /// Returns the key file's line, without a line break. A holder of the line can send as any relay or receiver and, except for
+    /// the content, as the source.
     pub fn to_line(&self) -> Zeroizing<String> {
         line(RELAY, &self.0.0)
     }
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_and_upper_case_are_accepted() {
+    fn byte_order_mark_and_upper_case_are_accepted_in_key_files() {
         assert_eq!(read(&format!("\u{feff}{LINE}\r\n")).as_deref(), Ok(LINE));
         assert_eq!(read(&LINE.to_uppercase()).as_deref(), Ok(LINE));
         let relay = LINE.parse::<GroupKey>().expect("a key").hop().to_line().to_uppercase();

@@ -10,11 +10,11 @@ pub enum Spacing {
     #[default]
     Address,
     /// Layer `n` has the session's port plus `n` and the same address: for networks that permit one group only. A host that joins
-    /// one layer receives all.
+    /// one layer receives all layers.
     Port,
 }
 
-/// Returns the group of a layer; `None` if the range of addresses or ports ends before it.
+/// Returns the group of a layer; `None` if its address or port would exceed the range of addresses or ports.
 pub fn group_of(session: SocketAddr, layer: Layer, spacing: Spacing) -> Option<SocketAddr> {
     let mut group = session;
     match (spacing, session.ip()) {

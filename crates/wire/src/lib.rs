@@ -1,8 +1,8 @@
 //! faircast's native packet format: conversion between bytes and messages, unsealed or sealed.
 //!
-//! Every function that reads bytes is total: it never panics and never allocates more than the datagram's own size. Reading and
-//! writing data packets allocates nothing. The crate uses no clock, no socket and no global randomness except in
-//! [`key::GroupKey::generate`], which asks the operating system for random bytes.
+//! Every function that reads bytes is total: it never panics and never allocates more than the datagram's size. Reading and
+//! writing data packets allocates nothing. The crate uses no clock and no socket. Only [`key::GroupKey::generate`] uses random
+//! bytes of the operating system.
 //!
 //! | module | content |
 //! |---|---|

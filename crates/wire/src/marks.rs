@@ -1,4 +1,4 @@
-//! The marks of data packets in their encoded form. The upper half of the header's fourth byte selects one.
+//! The marks of data packets in their encoded form. The upper half of the header's fourth byte selects the mark.
 
 use crate::codec::Rounded;
 use crate::error::{EncodeError, ParseError};
@@ -19,7 +19,7 @@ choice! {
     }
 
     2 "acker" "acknowledging receiver (PGMCC)" => Acker {
-        id: Option<ReceiverId>, "ID of the acker; 0: an election";
+        id: Option<ReceiverId>, "ID of the acker; 0: an acker is being elected";
     }
 
     3 "equation" "equation-based control (TFMCC)" => Equation {
@@ -40,9 +40,9 @@ choice! {
         mean: Rounded, "mean of the representative's congestion level";
         error: Rounded, "standard error of the representative's mean level";
         rtt: Rounded, "round-trip time to the representative, in seconds";
-        above: Half, "rate of the layer above, in bit/s; 0: off";
+        above: Half, "rate of the next higher layer, in bit/s; 0: the layer is off";
         updates: u8, "number of changes of the representative's statistics, modulo 256";
-        states: LayerStates, "two bits per layer, those of the base layer lowest: 0 off, 1 on without a representative, 2 followed, 3 followed with enough samples";
+        states: LayerStates, "two bits per layer, the base layer in the lowest bits: 0 off, 1 on without a representative, 2 followed, 3 followed with enough samples";
     }
 
     6 "windows" "window of the whole tree, and duration of a round (MTCP)" [8 "local"] => Window {
@@ -52,7 +52,7 @@ choice! {
 
     7 "target" "receiver that acknowledges each packet, and interval of the other receivers' acknowledgements (RACCOOM)" => Target {
         id: Option<ShortId>, "ID of the target; 0: not known";
-        since_cut: u16, "the source has answered the losses of all packets that precede this one by more than this number; 2^16 - 1: none of the losses that can be reported";
+        since_cut: u16, "if a lost packet precedes this packet by more than this number, the source has already reacted to its loss; 2^16 - 1: the source has reacted to none of the losses that can be reported";
         rtt_max: Rounded, "largest round-trip time, in seconds";
         every: Rounded, "interval of other receivers' acknowledgements, in seconds; 0: all acknowledge each packet";
     }
@@ -61,11 +61,11 @@ choice! {
         least: Rounded, "minimum rate that the application accepts, in bit/s";
         rtt_max: Rounded, "largest round-trip time, in seconds";
         every: Rounded, "interval of each receiver's acknowledgements, in seconds; 0: each packet";
-        excluded: Option<ShortId>, "ID of an excluded receiver, which leaves; 0: none";
+        excluded: Option<ShortId>, "ID of a receiver that is excluded and must leave; 0: none";
     }
 }
 
-/// The signals that packets with a mark of this number may have, with their bits in the byte of flags.
+/// Returns the signals that packets with a mark of this number may have, with their bits in the byte of flags.
 const fn signals(number: u8) -> &'static [(Signal, u8)] {
     match number {
         1 => &[(Signal::Control, 64)],
@@ -79,7 +79,7 @@ const fn signals(number: u8) -> &'static [(Signal, u8)] {
 /// Maximum length of a mark, in bytes.
 pub(crate) const MAX_LEN: usize = max_len(LAYOUTS);
 
-/// Returns the byte of flags: common flags, and the bits of a signal of packets with this mark.
+/// Returns the byte of flags: the common flags, and the bits of the signal, which depend on the mark.
 #[inline]
 pub(crate) fn flags_byte(mark: &Mark, flags: Flags, signal: Signal) -> Result<u8, EncodeError> {
     if flags.0 & !Flags::ALL.0 != 0 {
@@ -112,14 +112,14 @@ fn name(mark: &Mark) -> &'static str {
     LAYOUTS.iter().find(|layout| layout.number == number(mark)).map_or("", |layout| layout.name)
 }
 
-/// Any signal that packets with this mark may have.
+/// Generates any signal that packets with this mark may have.
 #[cfg(feature = "testing")]
 pub(crate) fn any_signal(mark: &Mark) -> impl proptest::strategy::Strategy<Value = Signal> + use<> {
     let declared = signals(number(mark)).iter().map(|(signal, _)| *signal);
     proptest::sample::select(declared.chain([Signal::None]).collect::<Vec<_>>())
 }
 
-/// Signals have bits of their own, which the mark's layout names.
+/// Checks that the bits of signals differ from the common flags, and that the layout of the mark names them.
 const _: () = {
     let mut at = 0;
     while at < LAYOUTS.len() {

@@ -32,7 +32,7 @@ pub enum Message<'a> {
     Request(Request),
     /// Receiver to source: its identity and progress.
     Member(Member),
-    /// Receiver to source: the limit of packets before the receiver's buffers overflow.
+    /// Receiver to source: the packet number up to which the receiver's buffers have room.
     Window(Window),
     /// Source to all: signed hashes of blocks.
     Hashes(Hashes),
@@ -40,17 +40,17 @@ pub enum Message<'a> {
     Refusal(Refusal),
     /// Receiver to a host that may become its parent: a request to be served by unicast.
     Attach(Attach),
-    /// The answer to [`Attach`]: the receiver must repeat it to prove its address.
+    /// Parent to receiver, as the answer to [`Attach`]: a token, which the receiver must repeat to prove its address.
     Token(Token),
     /// Source to a host that waits for a session: an invitation to attach.
     Invite(Invite),
-    /// Relay to source or relay: the relays below it.
+    /// Relay to its parent: the relays downstream of it.
     Tree(Tree),
-    /// Relay to source or relay: the receivers behind it that are complete.
+    /// Relay to its parent: the complete receivers downstream of it.
     Verified(Verified),
     /// Agent to one of its children: an assignment, a poll, or an answer.
     Order(Order),
-    /// Receiver to source, forwarded by relays: the receiver's signature that it is complete.
+    /// Receiver to source, forwarded by relays: a signed statement that the receiver is complete.
     Receipt(Receipt),
 }
 
@@ -58,11 +58,11 @@ pub enum Message<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DataPacket<'a> {
     /// The part that the core reads. Its rate and the numbers of its mark are encoded as [`faircast_core::half`]s. A rate of zero
-    /// means "not stated"; it is left out, which saves two bytes.
+    /// means "not stated"; a packet without a rate is two bytes shorter.
     pub data: Data,
-    /// Its layer.
+    /// Layer of the packet.
     pub layer: Layer,
-    /// Number of source symbols of its block; 0 without a symbol.
+    /// Number of source symbols of the symbol's block; 0 in a packet without a symbol.
     pub symbols: u16,
     /// One symbol; empty if a relay sent a symbol that the content key does not open.
     pub payload: &'a [u8],
@@ -71,7 +71,7 @@ pub struct DataPacket<'a> {
 /// A session's content, and how to join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announce {
-    /// Drawn at random when the source started; the session's keys depend on it.
+    /// Random bytes, drawn when the source started. The session's keys are derived from them.
     pub salt: [u8; 16],
     /// Time of sending, in seconds since 1970 (UTC).
     pub unix_secs: u64,
@@ -79,15 +79,15 @@ pub struct Announce {
     pub started: u64,
     /// The source's address and port.
     pub source: SocketAddr,
-    /// Sender of this announcement and destination of feedback: the source, or the relay that forwarded it. An announcement from
-    /// another address is a recording.
+    /// Sender of this announcement and destination of feedback: the source, or the relay that forwarded it. An announcement that
+    /// arrives from another address was recorded and replayed.
     pub parent: SocketAddr,
     /// The transfer that this session carries.
     pub transfer: TransferId,
     /// Length of the whole object stream (all files in order), in bytes; `None` for an open-ended stream.
     pub stream_len: Option<u64>,
-    /// Length of the manifest, in bytes. It is 0 with [`Announce::LIVE`] if each layer carries its own stream: then blocks are
-    /// numbered per layer, and receivers request no repairs.
+    /// Length of the manifest, in bytes. If it is 0 and [`Announce::LIVE`] is set, each layer carries its own stream. Blocks are
+    /// then numbered per layer, and receivers request no repairs.
     pub manifest_len: u32,
     /// Bytes of a symbol.
     pub symbol_size: u16,
@@ -98,21 +98,22 @@ pub struct Announce {
     pub symbols_per_block: u16,
     /// First block of this session.
     pub first_block: u32,
-    /// Number of layer 0's next packet, unwrapped. A late joiner takes the upper half from it.
+    /// Unwrapped (64-bit) number of the next packet of layer 0. A late joiner takes the upper 32 bits of packet numbers from
+    /// here.
     pub next_seq: u64,
     /// Congestion-control scheme.
     pub scheme: u8,
-    /// Maximum number of layers; 1 for a session at one rate. [`crate::layers`] gives their groups.
+    /// Maximum number of layers; 1 for a session at one rate. See [`crate::layers`] for their groups.
     pub layers: u8,
     /// The scheme's options that differ from its preset for real networks, separated by commas.
     pub options: Name,
-    /// Relays between the source and here.
+    /// Number of relays between the source and the receiver of the announcement.
     pub hops: u8,
     /// Time over which feedback is spread, in milliseconds.
     pub spread_ms: u32,
     /// See [`Announce::LIVE`], [`Announce::REGISTER`] and [`Announce::ONE_WAY`].
     pub flags: u8,
-    /// The source's host or the name of its content.
+    /// Name of the source's host, or name of the content.
     pub name: Name,
     /// The fingerprint of the source's public key, when its content is signed; 0 otherwise.
     pub signer: u32,
@@ -127,9 +128,9 @@ impl Announce {
     pub const REGISTER: u8 = 1 << 1;
     /// Flag: layers differ by port. Without the flag they differ by address.
     pub const LAYERS_BY_PORT: u8 = 1 << 2;
-    /// Flag: the source receives nothing. Receivers send nothing, and complete blocks from later symbols.
+    /// Flag: the source receives nothing. Receivers send nothing and wait for later symbols to complete their blocks.
     pub const ONE_WAY: u8 = 1 << 3;
-    /// The smallest packet: headers of IPv4 and UDP, and a data packet without a rate, a mark and a symbol.
+    /// Length of the smallest packet, in bytes: headers of IPv4 and UDP, and a data packet without a rate, a mark and a symbol.
     pub const MIN_PACKET: u16 = 58;
 
     /// Whether each layer carries its own stream, with blocks numbered per layer.
@@ -151,7 +152,7 @@ impl Announce {
 /// Progress of the session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
-    /// Number of layer 0's next packet, unwrapped.
+    /// Unwrapped (64-bit) number of the next packet of layer 0.
     pub next_seq: u64,
     /// All source symbols of the blocks below this one have been sent once.
     pub complete_to: u32,
@@ -163,7 +164,8 @@ pub struct Status {
     pub proof: Option<[u8; 16]>,
     /// The source's signature of the number of blocks, the number of withdrawn files and the root, when its content is signed.
     pub root_signature: Option<Signature>,
-    /// Present once files were withdrawn because they changed or could not be read during the transfer. The root covers them.
+    /// Present after files were withdrawn because they changed or could not be read during the transfer. The root hash also
+    /// covers these files.
     pub withdrawn: Option<WithdrawnPart>,
     /// Time over which feedback is spread, in milliseconds.
     pub spread_ms: u32,
@@ -174,14 +176,15 @@ pub struct Status {
     pub flags: u8,
     /// Largest round-trip time, in microseconds.
     pub rtt_max_us: u32,
-    /// Numbers of the next packets of layers 1, 2 and so on, unwrapped. A receiver that joins a layer late takes the upper halves
-    /// from them.
+    /// Unwrapped (64-bit) numbers of the next packets of layers 1, 2 and so on. A receiver that joins a layer late takes the
+    /// upper 32 bits of its packet numbers from here.
     pub upper_seqs: Vec<u64>,
     /// Repairs in progress, which receivers need not request again.
     pub scheduled: Vec<Scheduled>,
     /// Receivers whose report of completion has reached the source.
     pub confirmed: Vec<ReceiverId>,
-    /// Receivers that sent a request, with the nonces that they drew. For them this proves that the session continues.
+    /// Receivers that sent a request, with the nonces that they drew. A receiver that reads its nonce here knows that the session
+    /// continues.
     pub welcomed: Vec<Welcome>,
     /// Receivers that delay the others.
     pub lagging: Vec<ReceiverId>,
@@ -202,20 +205,21 @@ impl Status {
     pub const BACKOFF_HIGH: u8 = 1 << 2;
     /// Flag: no data is sent until a receiver's window opens ([`Window`]).
     pub const HELD: u8 = 1 << 3;
-    /// Flag: relays must report complete receivers by number ([`Verified`]), and the source confirms each of them.
+    /// Flag: relays must report the ids of complete receivers ([`Verified`]), and the source confirms each of these receivers.
     pub const BY_NUMBER: u8 = 1 << 4;
     /// Flag: receipts are accepted, and answered like a join.
     pub const RECEIPTS: u8 = 1 << 5;
-    /// Flag of a session that ends: its source was stopped by its user.
+    /// Flag of a session that ends: a user stopped its source.
     pub const STOPPED: u8 = 1 << 6;
 
-    /// Number of files withdrawn so far.
+    /// Returns the number of files withdrawn so far.
     #[must_use]
     pub fn withdrawn_count(&self) -> u32 {
         self.withdrawn.map_or(0, |part| part.total)
     }
 
-    /// Backoff of receivers' requests, from 0 (no limit) to 3 (one request per spread).
+    /// Returns the backoff of receivers' requests, from 0 (requests are not limited) to 3 (one request during each spread of
+    /// feedback).
     #[must_use]
     pub const fn backoff(&self) -> u8 {
         (self.flags & (Status::BACKOFF_LOW | Status::BACKOFF_HIGH)) / Status::BACKOFF_LOW
@@ -242,7 +246,7 @@ pub struct Welcome {
 pub struct Scheduled {
     /// The block.
     pub block: u32,
-    /// Number of further symbols.
+    /// Number of symbols that will still be sent.
     pub symbols: u16,
 }
 
@@ -253,22 +257,23 @@ pub struct Request {
     pub from: ReceiverId,
     /// Needed symbols.
     pub needs: Vec<Need>,
-    /// Symbols of these blocks that the receiver has. A relay needs them, because it cannot make new symbols.
+    /// Symbols that the receiver has of the requested blocks. A relay needs this information, because it cannot make new symbols.
     pub held: Vec<SymbolMap>,
     /// Echo of the newest received packet.
     pub echo: Echo,
 }
 
-/// A request for more symbols of each block in a run. Any symbols will do.
+/// A request for more symbols of each block in a run of blocks. Any symbols of a block that the receiver does not have satisfy
+/// the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
     /// First block.
     pub first: u32,
     /// Number of blocks of the run.
     pub run: u16,
-    /// Number of symbols for each block; 0 requests a page with their hashes ([`Hashes`]).
+    /// Number of symbols for each block; 0 requests a page with the hashes of these blocks ([`Hashes`]).
     pub symbols: u16,
-    /// Whether received symbols of the block did not verify. A relay must then fetch the block again instead of sending symbols
+    /// Whether received symbols of the blocks did not verify. A relay must then fetch the blocks again instead of sending symbols
     /// from its cache.
     pub wrong: bool,
 }
@@ -297,15 +302,16 @@ impl SymbolMap {
 pub struct Member {
     /// The receiver's id.
     pub from: ReceiverId,
-    /// Random number drawn at its start. Only a source that received it can answer with this number and the id.
+    /// Random number drawn at the receiver's start. Only a source that has received this number can send it back with the
+    /// receiver's id.
     pub nonce: u16,
     /// The receiver's state.
     pub state: MemberState,
-    /// Reason, in the transport's code; 0 without one.
+    /// Reason, as a code of the transport; 0 without a reason.
     pub reason: u8,
-    /// Number of represented receivers: 1 for a receiver, those below it for a relay.
+    /// Number of represented receivers: 1 for a receiver; for a relay, the number of receivers downstream of it.
     pub receivers: u32,
-    /// Number of these that are complete.
+    /// Number of represented receivers that are complete.
     pub done: u32,
     /// Number of verified bytes.
     pub verified_bytes: u64,
@@ -315,15 +321,15 @@ pub struct Member {
     pub rate: f32,
     /// Smoothed loss fraction, 0 to 1.
     pub loss: f32,
-    /// Number of datagrams that its own host dropped (socket buffer overflows).
+    /// Number of datagrams that the receiver's host dropped (socket buffer overflows).
     pub dropped_local: u32,
-    /// Activity of its host.
+    /// Activity of the receiver's host.
     pub activity: Activity,
     /// Progress of that activity, in percent.
     pub percent: u8,
     /// Echo of the newest received packet.
     pub echo: Echo,
-    /// Its host's name.
+    /// Name of the receiver's host.
     pub host: Name,
     /// Reason of a failure, in words; otherwise empty.
     pub why: Words,
@@ -334,9 +340,9 @@ pub struct Member {
 pub struct Window {
     /// Receiver with this window.
     pub from: ReceiverId,
-    /// Echo of the newest packet that left its buffers.
+    /// Echo of the newest packet that left the receiver's buffers.
     pub echo: Echo,
-    /// Packets of the base layer below this number fit its buffers; [`Window::UNLIMITED`] means no limit.
+    /// Packets of the base layer below this number fit the receiver's buffers; [`Window::UNLIMITED`] means no limit.
     pub limit: Seq,
 }
 
@@ -345,30 +351,31 @@ impl Window {
     pub const UNLIMITED: Seq = Seq((1 << 62) - 1);
 }
 
-/// A page: the hashes of consecutive blocks, signed by themselves.
+/// A page of hashes: the hashes of consecutive blocks, with a signature of this page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hashes {
     /// The first of these blocks.
     pub first_block: u32,
     /// The source's signature ([`crate::sign`]).
     pub signature: Signature,
-    /// One for each block.
+    /// One hash for each block.
     pub hashes: Vec<[u8; 32]>,
 }
 
-/// The reason why a receiver does not follow a session that it observes. Without the session's key the message cannot be sealed
-/// and proves nothing, so the source only reports it.
+/// The reason why a receiver does not follow a session that it observes. A receiver without the session's key cannot seal this
+/// message. The message then proves nothing, so the source only reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// Receiver that refuses.
     pub from: ReceiverId,
     /// The reason.
     pub reason: RefusalReason,
-    /// The first of its keys; 0 without one.
+    /// Id of the first of the receiver's keys; 0 without a key.
     pub key: KeyId,
-    /// Its host's name.
+    /// Name of the receiver's host.
     pub host: Name,
-    /// For a busy receiver: the source of the session that it follows. Empty if this source may not know it.
+    /// For a busy receiver: the source of the session that it follows. Empty if the addressee must not learn the name of this
+    /// source.
     pub source: Name,
     /// For a busy receiver: the content of that session.
     pub content: Name,
@@ -385,7 +392,7 @@ impl Refusal {
 }
 
 /// A request of a receiver (or relay) without multicast to be served by unicast. It is never sealed, because the requester learns
-/// the session and its keys later. It grants only announcements, and these only to a host that has repeated a [`Token`].
+/// the session and its keys later. It entitles a host only to announcements, and only if the host has repeated a [`Token`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attach {
     /// Receiver that attaches.
@@ -394,23 +401,23 @@ pub struct Attach {
     pub token: [u8; 16],
     /// [`Invite::number`] of the invitation; 0 without one.
     pub invitation: u64,
-    /// Whether it is a relay.
+    /// Whether the requester is a relay.
     pub relay: bool,
-    /// Its host's name.
+    /// Name of the receiver's host.
     pub host: Name,
 }
 
-/// A request of a source that a host attaches to it. It is never sealed and proves nothing. The host answers with one [`Attach`].
-/// It continues when it receives a [`Token`], which proves the address of the inviter.
+/// A source's request to a host to attach to the source. It is never sealed and proves nothing. The host answers with one
+/// [`Attach`]. It continues when it receives a [`Token`], which proves the address of the inviter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Invite {
     /// Drawn at random for this host; not 0.
     pub number: u64,
-    /// The source's host or the name of its content.
+    /// Name of the source's host, or name of the content.
     pub name: Name,
 }
 
-/// The relays below a relay, direct and indirect ones, or a part of this list. Each relay precedes those behind it.
+/// All relays downstream of the sender, or a part of this list. Each relay precedes the relays downstream of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
     /// Sender of the message.
@@ -423,29 +430,29 @@ pub struct Tree {
     pub relays: Vec<TreeNode>,
 }
 
-/// Complete receivers behind a relay, each by its number, so that each is counted once even if several relays report it.
+/// Complete receivers downstream of a relay, listed by id. A receiver is counted once, even if several relays report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
-    /// The relay that reports them.
+    /// The relay that reports the receivers.
     pub from: ReceiverId,
     /// The receivers.
     pub receivers: Vec<ReceiverId>,
 }
 
-/// A relay, as its parent knows it.
+/// Description of a relay by its parent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TreeNode {
-    /// Number of relays between it and the reporting one, below 16; 0 for a direct child.
+    /// Number of relays between this relay and the reporting relay, below 16; 0 for a direct child.
     pub level: u8,
-    /// Receivers below it.
+    /// Number of receivers downstream of it.
     pub receivers: u32,
-    /// Number of these that are complete.
+    /// Number of represented receivers that are complete.
     pub done: u32,
     /// Receive rate, in bit/s.
     pub rate: f32,
-    /// Its address.
+    /// Address of the relay.
     pub address: SocketAddr,
-    /// Its host name, in UTF-8, padded with zeros.
+    /// Name of the relay's host, in UTF-8, padded with zeros.
     pub host: [u8; 24],
 }
 
@@ -453,7 +460,7 @@ impl TreeNode {
     /// Length of the field for a host's name, in bytes.
     pub const HOST: usize = 24;
 
-    /// Returns the beginning of a name.
+    /// Returns as much of the beginning of a name as fits the field.
     pub fn cut(name: &str) -> [u8; 24] {
         let mut host = [0; TreeNode::HOST];
         let fits = (0..=name.len().min(TreeNode::HOST)).rev().find(|end| name.is_char_boundary(*end));
@@ -462,7 +469,7 @@ impl TreeNode {
         host
     }
 
-    /// The name, without terminal control characters.
+    /// Returns the name, without terminal control characters.
     pub fn name(&self) -> Name {
         let end = self.host.iter().position(|byte| *byte == 0).unwrap_or(TreeNode::HOST);
         Name::clipped(&String::from_utf8_lossy(&self.host[..end]))
@@ -476,7 +483,7 @@ pub struct Token {
     pub to: ReceiverId,
     /// The bytes to repeat.
     pub token: [u8; 16],
-    /// Whether the sender is an agent (MTCP), whose children receive the source as well.
+    /// Whether the sender is an agent (MTCP). The children of an agent also receive the source's packets.
     pub agent: bool,
 }
 
@@ -488,12 +495,12 @@ pub struct Order {
     pub to: ReceiverId,
     /// Action of the order.
     pub action: OrderAction,
-    /// Meaning by action. [`OrderAction::Join`] and [`OrderAction::Poll`]: number of the order, which the answer repeats.
-    /// [`OrderAction::Serves`]: [`Order::BY_NUMBER`] or 0. [`OrderAction::Heard`] to an agent: the receiver below it that is
-    /// known to be complete; 0 for the child itself.
+    /// The meaning depends on the action. [`OrderAction::Join`] and [`OrderAction::Poll`]: number of the order, which the answer
+    /// repeats. [`OrderAction::Serves`]: [`Order::BY_NUMBER`] or 0. [`OrderAction::Heard`] to an agent: id of the receiver
+    /// downstream of the agent that is known to be complete; 0 for the agent itself.
     pub number: u32,
-    /// The agent's group of [`OrderAction::Join`]. 0 is the session's group, where the child receives the source; in group 1 it
-    /// receives the agent only.
+    /// The agent's group of [`OrderAction::Join`]. 0 is the session's group, in which the child receives the source's packets; in
+    /// group 1 the child receives only the agent's packets.
     pub group: u8,
     /// First packet in the group of [`OrderAction::Join`].
     pub from: Seq,
@@ -503,7 +510,7 @@ pub struct Order {
 
 impl Order {
     /// [`Order::number`] of [`OrderAction::Serves`]: a downstream agent must report complete receivers by number ([`Verified`]),
-    /// and receives the numbers of the known ones.
+    /// and receives the numbers of the receivers that are already known to be complete.
     pub const BY_NUMBER: u32 = 1;
 }
 
@@ -516,7 +523,7 @@ pub enum OrderAction {
     Poll,
     /// The agent serves this child and is active.
     Serves,
-    /// The agent knows that the child is complete, or has failed or left.
+    /// The agent knows that the child is complete, has failed, or has left.
     Heard,
 }
 
@@ -562,7 +569,7 @@ pub enum MemberState {
     Leaving,
     /// The receiver asks whether the session is active. It has not joined, because it may wait for another session.
     Asking,
-    /// A relay: it represents others, and the source does not wait for it.
+    /// A relay: it represents other receivers, and the source does not wait for it.
     Relaying,
 }
 
@@ -582,12 +589,12 @@ pub enum Activity {
     Linking,
 }
 
-/// Content of a packet's fixed header. In a sealed packet it is authenticated only when the packet is opened.
+/// Content of a packet's fixed header. The header of a sealed packet is authenticated only when the packet is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// The session.
     pub session: SessionId,
-    /// Low half of the sender's counter for this kind and layer.
+    /// Lower 32 bits of the sender's counter for this kind and layer.
     pub seq: u32,
     /// Whether the packet is sealed.
     pub sealed: bool,
@@ -659,7 +666,7 @@ impl Kind {
         })
     }
 
-    /// Whether receivers send it, and not the source.
+    /// Whether receivers, and not the source, send packets of this kind.
     pub const fn is_feedback(self) -> bool {
         matches!(
             self,
@@ -677,7 +684,7 @@ impl Kind {
 }
 
 impl Message<'_> {
-    /// Returns its kind.
+    /// Returns the kind of the message.
     pub const fn kind(&self) -> Kind {
         match self {
             Message::Data(_) => Kind::Data,

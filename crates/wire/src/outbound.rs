@@ -21,14 +21,14 @@ pub(crate) struct Numbers {
     orders: u64,
     /// Per layer: lower bound of the number of the next sealed data packet.
     next: [u64; LAYERS],
-    /// At a relay that forwards packets under their numbers: the sealed packets of the base layer.
+    /// At a relay that forwards packets with unchanged numbers: the window of sealed packets of the base layer.
     passed: Option<Box<ForwardedWindow>>,
 }
 
 /// Window of forwarded packets. Older packets are not forwarded.
 type ForwardedWindow = ReplayWindow<33>;
 
-/// Keys with which an end seals packets.
+/// Keys with which a source or relay seals packets.
 pub(crate) struct Sealer<'a> {
     pub(crate) session: SessionId,
     /// Id and boot number of a relay; `None` for the source.
@@ -49,13 +49,13 @@ impl Numbers {
         Numbers { announced: sent, statuses: sent, pages: sent, orders: sent, ..Numbers::new() }
     }
 
-    /// Permits base-layer numbers that do not grow, as a relay receives them. Each number is sealed once, and must be among the
+    /// Permits base-layer numbers in the order in which a relay receives them. Each number is sealed once, and must be among the
     /// latest 2048.
     pub(crate) fn pass_on(&mut self) {
         self.passed = Some(Box::new(ForwardedWindow::new()));
     }
 
-    /// Returns the number of the next message of this kind; `None` for a kind that is not numbered here.
+    /// Returns the number of the next message of this kind; `None` for a kind that has no number here.
     pub(crate) const fn next(&mut self, kind: Kind) -> Option<u64> {
         let count = match kind {
             Kind::Announce => &mut self.announced,
@@ -70,7 +70,7 @@ impl Numbers {
     }
 
     /// Appends a sealed data packet. The packet number must be above all earlier numbers of the layer. After a call of
-    /// [`Numbers::pass_on`] a base-layer number must only be unused.
+    /// [`Numbers::pass_on`], an unused number is sufficient in the base layer.
     pub(crate) fn seal_data(
         &mut self,
         out: &mut Vec<u8>,

@@ -15,8 +15,8 @@
 //! S: sealed   O: options come before the body   R: the body has a rate   L: a relay wrote it (sealed packets only)
 //! ```
 //!
-//! Numbers are big endian. `docs/wire.md` has every field. Both functions are total: for any bytes they return a message or an
-//! error.
+//! Numbers are big endian. `docs/wire.md` describes every field. Both `peek` and `parse` are total: for any bytes they return a
+//! result or an error.
 
 use crate::bodies::{Body, DataFields};
 use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24};
@@ -37,11 +37,11 @@ use faircast_core::time::Time;
 pub const MAGIC: u8 = 0xfc;
 /// Bytes of the fixed header, without the CRC.
 pub const HEADER_LEN: usize = 12;
-/// Upper bound of layer numbers.
+/// Number of layers; layer numbers are below it.
 pub(crate) const LAYERS: usize = 16;
 /// Bytes of the CRC.
 pub const CRC_LEN: usize = 4;
-/// Bit of option types that must be understood. A packet with such an unknown option is refused.
+/// Bit of option types that must be understood. A packet with an unknown option of such a type is refused.
 pub const MUST_UNDERSTAND: u8 = 0x80;
 /// Option for padding.
 pub const OPTION_PAD: u8 = 0;
@@ -112,7 +112,7 @@ fn check_open<'a>(fixed: &Fixed, bytes: &'a [u8]) -> Result<Reader<'a>, ParseErr
     Ok(Reader { bytes, at: HEADER_LEN + CRC_LEN })
 }
 
-/// Returns the CRC-32C of a datagram of at least 16 bytes. Its CRC field counts as zero.
+/// Returns the CRC-32C of a datagram of at least 16 bytes. The bytes of the CRC field count as zeros.
 pub(crate) fn checksum(datagram: &[u8]) -> u32 {
     let (head, rest) = datagram.split_at(HEADER_LEN);
     let mut start = [0; HEADER_LEN + CRC_LEN];
@@ -297,7 +297,7 @@ mod tests {
     fn bitwise_checksum_matches_the_values_of_rfc_3720() {
         let rising: Vec<u8> = (0..32).collect();
         let falling: Vec<u8> = (0..32).rev().collect();
-        // RFC 3720, B.4 writes them with the lowest octet first.
+        // RFC 3720, B.4 writes these checksums with the lowest octet first.
         assert_eq!(bit_by_bit(&[0; 32]), 0x8a91_36aa);
         assert_eq!(bit_by_bit(&[0xff; 32]), 0x62a8_ab43);
         assert_eq!(bit_by_bit(&rising), 0x46dd_794e);

@@ -5,7 +5,7 @@ use crate::error::ParseError;
 /// A position in a datagram.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a> {
-    /// The whole datagram: errors give offsets in it.
+    /// The whole datagram, because errors state offsets in it.
     pub(crate) bytes: &'a [u8],
     /// Offset of the next byte.
     pub(crate) at: usize,

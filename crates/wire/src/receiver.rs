@@ -21,20 +21,21 @@ pub struct ReceiverCodec {
     feedback: Feedback,
 }
 
-/// Outbound state of a receiver or relay, upstream.
+/// State of the packets that a receiver or relay sends upstream.
 #[derive(Debug, Default)]
 pub(crate) struct Feedback {
-    /// Number of messages sent in all sessions. It never restarts, even if a session is followed a second time.
+    /// Number of messages sent in all sessions. It is never reset, even if a session is followed a second time.
     sent: u64,
 }
 
 impl ReceiverCodec {
-    /// Maximum deviation of an announcement's time from this host's clock, where it is checked, in seconds.
+    /// Maximum deviation of an announcement's time from this host's clock, in seconds, for codecs that check this time.
     pub const SKEW: u64 = 600;
 
     /// Creates a codec for one receiver. With keys, it admits only packets sealed under one of them, and seals answers.
     ///
-    /// `boot` must be drawn at random at each start. Otherwise two runs under the same id would seal different messages alike.
+    /// `boot` must be drawn at random at each start. Otherwise two runs under the same id would seal different messages with the
+    /// same key and nonce.
     pub fn new(keys: &[GroupKey], me: ReceiverId, boot: u64) -> ReceiverCodec {
         ReceiverCodec {
             inbound: Inbound::of_member(keys, Me { id: me, boot }),
@@ -50,7 +51,7 @@ impl ReceiverCodec {
         ReceiverCodec { inbound: Inbound::of_relay(key, Me { id: me, boot }), feedback: Feedback::default() }
     }
 
-    /// Continues as after this number of sent messages, for tests of long sessions.
+    /// Continues as if the codec had sent `sent` messages, for tests of long sessions.
     #[doc(hidden)]
     #[must_use]
     pub fn after(mut self, sent: u64) -> ReceiverCodec {
@@ -69,9 +70,9 @@ impl ReceiverCodec {
         self.inbound.set_clock(unix_secs, skew);
     }
 
-    /// Sets the current time of a clock that does not jump. Packets carry 32 bits of their time of sending in microseconds. The
-    /// codec unwraps it to the time nearest to the source's current time. Without this call it uses the time nearest to the
-    /// newest packet, which is wrong after a silence of 36 minutes.
+    /// Sets the current time of a clock that does not jump. Packets carry the lower 32 bits of the time at which they were sent,
+    /// in microseconds. The codec unwraps this number to the time nearest to the source's current time. Without a call of
+    /// `set_now`, it unwraps to the time nearest to the newest packet, which is wrong after a silence of 36 minutes.
     pub const fn set_now(&mut self, now: Time) {
         self.inbound.set_now(now);
     }
@@ -81,28 +82,29 @@ impl ReceiverCodec {
         if self.inbound.is_sealed() { Form::Sealed } else { Form::Open }
     }
 
-    /// The first of its keys.
+    /// Returns the id of the first key.
     pub fn first_key(&self) -> Option<KeyId> {
         self.inbound.first_key()
     }
 
-    /// The session that is followed.
+    /// Returns the session that is followed.
     pub const fn following(&self) -> Option<SessionId> {
         self.inbound.following()
     }
 
-    /// Follows this session and no other. A second call for the same session changes nothing.
+    /// Follows this session and no other session. A second call for the same session changes nothing.
     pub fn follow(&mut self, session: SessionId) {
         self.inbound.follow(session);
     }
 
-    /// Forgets packets of this layer from `next` on: the sender at this address has not sent these numbers, so admitted ones were
-    /// forged. The numbers count as new again, and numbers below `next` are no longer admitted.
+    /// Forgets the packets of this layer whose numbers are `next` or above. The sender at this address has not sent these
+    /// numbers, so the admitted packets were forged. The numbers count as new again, and numbers below `next` are no longer
+    /// admitted.
     pub fn go_back(&mut self, from: SocketAddr, layer: Layer, next: u64) {
         self.inbound.go_back(from, layer, next);
     }
 
-    /// The key of a sealed session that was announced.
+    /// Returns the id of the key of a sealed session that was announced.
     pub fn key_of(&self, session: SessionId) -> Option<KeyId> {
         self.inbound.session(session).and_then(|received| received.keys.as_ref()).map(|keys| keys.key_id)
     }
@@ -110,9 +112,12 @@ impl ReceiverCodec {
     /// Opens a source's datagram from this address. Sealed packets are decrypted in place.
     ///
     /// # Errors
-    /// When the datagram is not an intact packet of a source; belongs to a session that is not followed, except for announcements
-    /// and statuses; is sealed and should not be, or the reverse; was admitted before; or announces a session from another
-    /// address.
+    /// When the datagram
+    /// - is not an intact packet of a source,
+    /// - belongs to a session that is not followed (except for announcements and statuses),
+    /// - is sealed although this codec has no key, or is not sealed although the codec has a key,
+    /// - was admitted before, or
+    /// - announces a session from an address that the announcement does not state.
     pub fn open<'a>(
         &mut self,
         bytes: &'a mut [u8],
@@ -121,8 +126,8 @@ impl ReceiverCodec {
         self.inbound.open(bytes, from)
     }
 
-    /// Appends a report, request, member or window message for `session`, which must be announced, or a refusal of any session. A
-    /// request's list is cut to fit [`FEEDBACK_LIMIT`].
+    /// Appends a report, request, member or window message for `session`, which must have been announced. Also appends refusals,
+    /// for any session. A request's list is cut to fit [`FEEDBACK_LIMIT`].
     ///
     /// # Errors
     /// When the message has another kind or another sender, a number does not fit its field, or the answer must be sealed and the
@@ -138,7 +143,7 @@ impl ReceiverCodec {
 }
 
 impl Feedback {
-    /// Appends a message of this end.
+    /// Appends a message of this receiver or relay.
     pub(crate) fn encode(
         &mut self,
         inbound: &mut Inbound,
@@ -157,7 +162,7 @@ impl Feedback {
         let keys = inbound.session_mut(session).and_then(|received| received.keys.as_mut());
         let keys = match keys.filter(|_| is_sealed) {
             Some(keys) => keys,
-            // The receiver has no key, or both ends have no common key.
+            // The receiver has no key, or no key in common with the source.
             None if !is_sealed || kind == Kind::Refusal => {
                 return encode(out, session, seq as u32, message, FEEDBACK_LIMIT);
             }

@@ -1,6 +1,6 @@
-//! Seen packet numbers: a sliding window as in RFC 6479, a ring of words of which one is always being refilled.
+//! Window of seen packet numbers, as in RFC 6479: a ring of words, one of which is always being refilled.
 
-/// Remembers the last `64 * (WORDS - 1)` numbers.
+/// Window of the last `64 * (WORDS - 1)` numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplayWindow<const WORDS: usize> {
     newest: Option<u64>,
@@ -14,7 +14,7 @@ impl<const WORDS: usize> ReplayWindow<WORDS> {
         ReplayWindow { newest: None, seen: [0; WORDS] }
     }
 
-    /// The newest number seen; 0 before the first.
+    /// Returns the newest number seen; 0 before the first.
     pub(crate) fn newest(&self) -> u64 {
         self.newest.unwrap_or(0)
     }
@@ -51,7 +51,7 @@ impl<const WORDS: usize> ReplayWindow<WORDS> {
         self.seen[Self::word(seq)] |= Self::bit(seq);
     }
 
-    /// Numbers from `next` on are new again, and all older ones count as seen.
+    /// Makes `next` and all higher numbers new again. All lower numbers count as seen.
     pub(crate) fn go_back(&mut self, next: u64) {
         let Some(last) = next.checked_sub(1) else { return *self = Self::new() };
         self.newest = Some(last);
@@ -100,7 +100,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn replay_window_equals_a_plain_list(start in 0..1_000_u64, steps in prop::collection::vec(-140..200_i64, 1..400)) {
+        fn replay_window_agrees_with_a_list_of_all_seen_numbers(start in 0..1_000_u64, steps in prop::collection::vec(-140..200_i64, 1..400)) {
             let mut window = ReplayWindow::<3>::new();
             let mut seen = Vec::new();
             let mut seq = start + 200;

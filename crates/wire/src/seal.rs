@@ -10,27 +10,29 @@
 //! ```
 //!
 //! The **hop keys** seal every packet. They are derived from the hop key, which only members and relays have. All bytes before
-//! the sealed part are authenticated. Before that, the symbol of a data packet is sealed under the content key: a relay forwards
-//! symbols that it cannot read, and detects every change by a stranger. The second sealing costs less than authentication of the
-//! symbol, because `ring` hashes additional authenticated data block by block.
+//! the sealed part are authenticated. The symbol of a data packet is sealed twice: first under the content key, then with the
+//! rest of the packet. A relay therefore forwards symbols that it cannot read, but it detects every change by a stranger. The
+//! second sealing costs less than authentication of the symbol, because `ring` hashes additional authenticated data block by
+//! block.
 //!
 //! * **announcements**: derived from the hop key alone, so that every holder can join. The packet carries the nonce.
 //! * **the source's packets**: derived from the session's secret, which is derived from (hop key, session, salt). The nonce is kind,
 //!   layer and the unwrapped 64-bit number.
-//! * **a receiver's or relay's packets**: derived from (session's secret, its id, boot). The boot number is random at each start.
+//! * **a receiver's or relay's packets**: derived from (session's secret, id, boot). The boot number is random at each start.
 //!   Otherwise a receiver that restarts under its old id would seal two messages under one nonce.
 //!
-//! The **content key** of a session is derived from (content key, session, salt), which only members have. The nonce identifies
-//! the symbol: stream, block, symbol, number of source symbols. So a repeated symbol has the same bytes from every sender, and a
-//! relay can repair with received symbols. A place never has two contents (`docs/wire.md`).
+//! The **content key** of a session is derived from (content key, session, salt). Only members have this key. The nonce
+//! identifies the symbol: stream, block, symbol, number of source symbols. A repeated symbol therefore has the same bytes from
+//! every sender, and a relay can repair with received symbols. The same nonce never belongs to two different contents
+//! (`docs/wire.md`).
 //!
 //! **Later keys.** Every key has a limit. The upper bits of each sender's packet numbers of one kind (and layer), above
-//! `PACKETS_BITS`, select the key. For symbols these are the bits of the block's number above `BLOCKS_BITS`. No announcement is
-//! necessary, because a late joiner knows the numbers. One key seals at most 2^35 blocks of 16 bytes. Beyond that, AES-GCM would
-//! leave an attacker an advantage of 2^-57 (RFC 9001, B.1.1).
+//! `PACKETS_BITS`, select the key. For symbols these are the bits of the block's number above `BLOCKS_BITS`. A change of keys is
+//! not announced, because a late joiner knows the numbers. One key seals at most 2^35 blocks of 16 bytes. This keeps an
+//! attacker's advantage against AES-GCM below 2^-57 (RFC 9001, B.1.1).
 //!
-//! Sealing proves that a *member* wrote the content, and that a member or relay wrote the rest. All members have the same key, so
-//! each can send as any other.
+//! Sealing proves that a *member* wrote the content, and that a member or relay wrote the other parts of the packet. All members
+//! have the same key, so each member can send as any other member.
 
 use crate::error::ParseError;
 use crate::key::{GroupKey, HopKey, KeyId, Secret32};
@@ -56,7 +58,7 @@ pub(crate) const PACKETS_BITS: u32 = 18;
 /// Symbols have the same key if the numbers of their blocks differ only in this many lower bits.
 pub(crate) const BLOCKS_BITS: u32 = 12;
 
-/// Number of cached keys. Layers and kinds advance at different speeds.
+/// Number of cached keys. Several keys are in use at a time, because packet numbers of layers and kinds grow at different speeds.
 const AT_HAND: usize = 32;
 
 /// Reason why a packet is not admitted.
@@ -68,16 +70,16 @@ pub enum OpenError {
     /// The packet belongs to another session.
     #[error("the packet belongs to session {0}")]
     OtherSession(SessionId),
-    /// The packet is for the other end.
-    #[error("packets of kind {0:?} are not for this end")]
+    /// Packets of this kind are for the other role: a source instead of a receiver, or the reverse.
+    #[error("this codec does not receive packets of kind {0:?}")]
     NotForMe(Kind),
-    /// The packet is not sealed, and this end has a key.
+    /// The packet is not sealed, although this codec has a key.
     #[error("session {0} is not sealed, but a key was given: refuse it, or run without the key")]
     Unsealed(SessionId),
-    /// The packet is sealed, and this end has no key.
+    /// The packet is sealed, and this codec has no key.
     #[error("session {0} is sealed: give the group's key")]
     NeedsKey(SessionId),
-    /// The packet is sealed under a key that this end does not have.
+    /// The packet is sealed under a key that this codec does not have.
     #[error("session {session} is sealed under key {key}, which was not given")]
     OtherKey {
         /// The session.
@@ -92,11 +94,11 @@ pub enum OpenError {
     #[error("the packet cannot be decrypted with this key: it is forged or damaged")]
     Forged,
     /// The packet was admitted before, or is older than the replay window.
-    #[error("packet {0} was let in before, or is too old to know")]
+    #[error("packet {0} was admitted before, or is older than the replay window")]
     Replayed(u64),
     /// The announcement came from another address than it states.
     #[error(
-        "the announcement says that it comes from {stated} but came from {from}: a recording, or a translated address on the path"
+        "the announcement states the address {stated} but came from {from}: it was replayed, or an address was translated on the path"
     )]
     Elsewhere {
         /// The stated address.
@@ -106,7 +108,7 @@ pub enum OpenError {
     },
     /// The announcement has a wrong time.
     #[error(
-        "the announcement was sent at {sent} (seconds since 1970) and it is {now} here; more than {skew} s apart: replayed, or a clock is wrong"
+        "the announcement was sent at {sent} (seconds since 1970), but this host's clock shows {now}, more than {skew} s apart: it was replayed, or a clock is wrong"
     )]
     Stale {
         /// Stated time of sending, in seconds since 1970.
@@ -116,8 +118,8 @@ pub enum OpenError {
         /// Allowed difference, in seconds.
         skew: u64,
     },
-    /// Two sources use the same session number.
-    #[error("another source announces session {0} too: let one of them start again")]
+    /// Two sources use the same session ID.
+    #[error("another source also announces session {0}: restart one of the two sources")]
     TwoSources(SessionId),
 }
 
@@ -125,21 +127,21 @@ pub enum OpenError {
 pub(crate) struct Cipher(LessSafeKey);
 
 impl Cipher {
-    /// Takes the first 16 bytes of a derived key and wipes all of it.
+    /// Takes the first 16 bytes of a derived key, and wipes all 32 bytes.
     fn new(mut derived: [u8; 32]) -> Cipher {
         let key = UnboundKey::new(&AES_128_GCM, &derived[..16]).expect("AES-128 keys have 16 bytes");
         derived.zeroize();
         Cipher(LessSafeKey::new(key))
     }
 
-    /// Encrypts `out[start + clear..]`, authenticates `out[start..start + clear]` with it, and appends the tag.
+    /// Encrypts and authenticates `out[start + clear..]`, authenticates `out[start..start + clear]`, and appends the tag.
     pub(crate) fn seal(&self, out: &mut Vec<u8>, start: usize, clear: usize, nonce: [u8; NONCE_LEN]) {
         let (clear, body) = out[start..].split_at_mut(clear);
         let tag = self.seal_in_place(clear, body, nonce);
         out.extend_from_slice(tag.as_ref());
     }
 
-    /// Encrypts `body` in place and authenticates `clear` with it.
+    /// Encrypts `body` in place, and also authenticates `clear`.
     pub(crate) fn seal_in_place(&self, clear: &[u8], body: &mut [u8], nonce: [u8; NONCE_LEN]) -> Tag {
         self.0
             .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(clear), body)
@@ -193,7 +195,7 @@ impl Secret {
         Secret(Zeroizing::new(derive(context, &[key.bytes(), &session.0.to_be_bytes(), salt])))
     }
 
-    /// Returns the key of this sender's packets in an epoch. For a receiver or relay it is valid from one start to the next.
+    /// Returns the key of this sender's packets in an epoch. A receiver or relay has other keys after each restart.
     fn cipher(&self, of: KeyOwner, epoch: u64) -> Cipher {
         let epoch_bytes = epoch.to_be_bytes();
         let derived = match of {
@@ -213,7 +215,7 @@ impl Secret {
         Cipher::new(derived)
     }
 
-    /// The nonce of the `count`-th announcement of the source, or of a relay.
+    /// Returns the nonce of the `count`-th announcement of the source, or of a relay.
     pub(crate) fn announce_nonce(&self, relay: Option<(ReceiverId, u64)>, count: u64) -> [u8; NONCE_LEN] {
         let (id, boot) = relay.map_or((0, 0), |(id, boot)| (id.get(), boot));
         let parts: [&[u8]; 4] = [&*self.0, &id.to_be_bytes(), &boot.to_be_bytes(), &count.to_be_bytes()];
@@ -228,7 +230,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The sender whose packets a key seals.
+/// The sender of the packets that a key seals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyOwner {
     Source,
@@ -236,7 +238,7 @@ pub(crate) enum KeyOwner {
     Member(ReceiverId, u64),
 }
 
-/// The keys of one sender's packets, with a cache of the latest.
+/// The keys of one sender's packets, with a cache of the keys used last.
 #[derive(Debug)]
 pub(crate) struct PacketKeys {
     of: KeyOwner,
@@ -324,7 +326,7 @@ impl ContentKeys {
         })
     }
 
-    /// Proves that a member of the group states this root for this number of blocks and withdrawn files.
+    /// Returns the proof that a member of the group states this root, for this number of blocks and of withdrawn files.
     pub(crate) fn proof(&self, root: &[u8; 32], (blocks, withdrawn): (Option<u32>, u32)) -> [u8; 16] {
         let mut hasher = blake3::Hasher::new_keyed(&self.prover.0);
         hasher.update(root).update(&blocks.unwrap_or(u32::MAX).to_be_bytes());
@@ -345,17 +347,17 @@ impl fmt::Debug for ContentKeys {
     }
 }
 
-/// The key of announcements.
+/// Returns the key of announcements.
 pub(crate) fn announcer(key: &HopKey) -> Cipher {
     Cipher::new(derive("faircast wire 3: announcements", &[key.bytes()]))
 }
 
-/// The nonce of any packet except an announcement.
+/// Returns the nonce of any packet except an announcement.
 pub(crate) fn nonce(kind: Kind, layer: Layer, seq: u64) -> [u8; NONCE_LEN] {
     upper(u128::from(kind as u8) << 120 | u128::from(layer.0) << 112 | u128::from(seq) << 32)
 }
 
-/// The nonce of a symbol: its place.
+/// Returns the nonce of a symbol, which identifies the symbol.
 pub(crate) fn symbol_nonce(stream: u8, block: u32, symbol: u32, symbols: u16) -> [u8; NONCE_LEN] {
     let place = u128::from(block) << 88 | u128::from(symbol & 0x00ff_ffff) << 64 | u128::from(symbols) << 48;
     upper(u128::from(stream) << 120 | place)
@@ -384,14 +386,14 @@ mod tests {
         nonce.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
     }
 
-    /// Checks an injective mapping of `bits` bits to nonces: each bit of the input sets one bit of the nonce, all different, and
-    /// a nonce is the sum of its bits.
+    /// Checks that a mapping of `bits` bits to nonces is injective. Each bit of the input sets a different bit of the nonce, and
+    /// other bits of the input do not change that bit.
     fn is_one_to_one(bits: u32, nonce: impl Fn(u128) -> [u8; NONCE_LEN]) {
         let nothing = number(nonce(0));
         let of: Vec<u128> = (0..bits).map(|bit| number(nonce(1 << bit)) ^ nothing).collect();
         assert!(of.iter().all(|bit| bit.count_ones() == 1), "{of:x?}");
         assert_eq!(of.iter().fold(0, |all, bit| all | bit).count_ones(), bits, "two bits fall together");
-        // Any two bits, and all bits, have the same positions as alone.
+        // Each bit has the same position in the nonce when two bits are set, and when all bits are set, as when it is set alone.
         for a in 0..bits {
             for b in 0..a {
                 let sum = of[a as usize] ^ of[b as usize] ^ nothing;
@@ -422,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn number_within_half_of_the_range_is_unwrapped() {
+    fn packet_number_near_the_newest_is_unwrapped_exactly() {
         let half = 1_i64 << 31;
         let near = [-half + 1, -half / 2, -3, -2, -1, 0, 1, 2, 3, half / 2, half - 1];
         for turn in [1_u64, 2, 3, 1 << 20, 1 << 30] {
@@ -436,7 +438,7 @@ mod tests {
         }
     }
 
-    /// Computes the tag of the same bytes under a key.
+    /// Computes the tag of constant bytes under a key.
     fn tag(cipher: &Cipher) -> [u8; TAG_LEN] {
         let tag = cipher.seal_in_place(b"clear", &mut b"sealed".to_owned(), [7; NONCE_LEN]);
         tag.as_ref().try_into().expect("a tag has 16 bytes")
@@ -476,8 +478,8 @@ mod tests {
 
     #[test]
     fn usage_of_one_key_is_below_the_limit_of_quic() {
-        // RFC 9001, B.1.1: 2^35 blocks of the cipher. A datagram has at most 2^16 bytes. A symbol has at most 2^11 in a block of
-        // the maximum number of symbols.
+        // RFC 9001, B.1.1: 2^35 blocks of the cipher. A datagram has at most 2^16 bytes. In a block with the maximum number of
+        // symbols, a symbol has at most 2^11 bytes.
         let cipher_blocks = |packets: u64, bytes: u64| packets * bytes.div_ceil(16);
         let kinds_and_layers = 3 + 16;
         assert!(kinds_and_layers * cipher_blocks(1 << PACKETS_BITS, 1 << 16) <= 1 << 35);

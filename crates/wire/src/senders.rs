@@ -1,4 +1,5 @@
-//! Senders of feedback: the receivers and relays that a source or relay has received from, each with its key and replay window.
+//! Senders of feedback: all receivers and relays from which a source or relay has received packets, each with its key and replay
+//! window.
 
 use crate::codec::Codec;
 use crate::encode::ID_LEN;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::net::{IpAddr, SocketAddr};
 
-/// One start of a receiver; for a receiver that does not seal, its address.
+/// Identity of a sender: for a receiver that seals, the boot number of its run; for a receiver that does not seal, its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum SenderProcess {
     Sealing(ReceiverId, u64),
@@ -30,7 +31,8 @@ struct Sender {
 /// old. So the latest [`Senders::GENERATION`] senders are always known, and memory is bounded. Only packets that open add a
 /// sender.
 ///
-/// A removed sender starts again without a replay window: its old packets would be admitted once more until its next packet.
+/// A removed sender starts again without a replay window. Until its next packet arrives, its old packets could be admitted a
+/// second time.
 #[derive(Debug, Default)]
 pub(crate) struct Senders {
     young: BTreeMap<SenderProcess, Box<Sender>>,

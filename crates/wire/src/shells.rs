@@ -1,5 +1,5 @@
 //! Data packets in two shells. The inner shell is the symbol, which members open. The outer shell is the whole packet, which
-//! every holder of the hop key opens. So a relay accepts no symbol of a sender without the hop key.
+//! every holder of the hop key opens. A relay therefore accepts symbols only from holders of the hop key.
 
 use crate::encode::{put_data_fields, put_data_header, sealed_by};
 use crate::error::{EncodeError, ParseError};
@@ -14,7 +14,7 @@ use faircast_core::packet::{Payload, ReceiverId, SessionId};
 pub(crate) enum Symbols<'a> {
     /// Symbols are sealed and opened.
     Opened(&'a mut ContentKeys, Streams),
-    /// Symbols stay sealed, with their tags: at a relay.
+    /// Symbols stay sealed, with their tags, as at a relay.
     Passed,
 }
 
@@ -34,7 +34,7 @@ impl Streams {
         if announce.has_streams() { Streams::PerLayer } else { Streams::One }
     }
 
-    /// The nonce of this packet's symbol.
+    /// Returns the nonce of this packet's symbol.
     fn nonce(self, packet: &DataPacket<'_>) -> [u8; NONCE_LEN] {
         let stream = if self == Streams::PerLayer { packet.layer.0 } else { 0 };
         let Payload { block, symbol } = packet.data.payload;

@@ -1,14 +1,15 @@
 //! Signed content: statements that only the source can make, even in a group whose members all have the group's key.
 //!
-//! The source signs three statements (Ed25519, RFC 8032). Each covers its own context and its subject:
+//! The source signs four statements (Ed25519, RFC 8032). Each statement covers a context and its subject:
 //!
 //! | statement | context | covers |
 //! |---|---|---|
 //! | an announcement | `faircast 2: announcement` | session, and the announcement's fields that relays may not change |
 //! | a page of hashes | `faircast 2: page of hashes` | session, salt, transfer, start, the first block's number, the hashes |
-//! | the root | `faircast 2: root` | session, salt, transfer, start, number of blocks, the root |
+//! | the root | `faircast 2: root` | session, salt, transfer, start, numbers of blocks and of withdrawn files, the root |
+//! | withdrawn files | `faircast 2: withdrawn files` | session, salt, transfer, start, index of the first file, the files |
 //!
-//! Receivers sign a fourth statement ([`crate::receipt`]).
+//! Receivers sign a fifth statement ([`crate::receipt`]).
 //!
 //! A zero byte follows the context, so no context is a prefix of another. The rest has one encoding for each meaning.
 //!
@@ -38,7 +39,7 @@ use zeroize::Zeroizing;
 /// Maximum number of keys in a file of public keys: the present one, the next one, and keys of several sources.
 pub const MAX_KEYS: usize = 64;
 
-/// The session of statements about content.
+/// The session and content that statements are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signed {
     /// The session.
@@ -83,7 +84,7 @@ impl SigningKey {
         SigningKey { seed, pair }
     }
 
-    /// Returns the key file's line, without a line break. Its holder can sign as the source.
+    /// Returns the key file's line, without a line break. A holder of the line can sign as the source.
     pub fn to_line(&self) -> Zeroizing<String> {
         line(SIGN, &self.seed)
     }
@@ -99,12 +100,12 @@ impl SigningKey {
         self.sign(&about.page(first_block, hashes))
     }
 
-    /// Signs the root of this number of blocks without `withdrawn` files.
+    /// Signs the root of this number of blocks and of `withdrawn` withdrawn files.
     pub fn sign_root(&self, about: &Signed, blocks: u32, withdrawn: u32, root: &[u8; 32]) -> Signature {
         self.sign(&about.root(blocks, withdrawn, root))
     }
 
-    /// Signs a part of the list of withdrawn files that begins at place `first`.
+    /// Signs a part of the list of withdrawn files. The index of its first file in the list is `first`.
     pub fn sign_withdrawals(&self, about: &Signed, first: u32, files: &[Withdrawn]) -> Signature {
         self.sign(&about.withdrawals(first, files))
     }
@@ -121,17 +122,17 @@ impl Clone for SigningKey {
 }
 
 impl VerifyKey {
-    /// From its bytes.
+    /// Creates the key from its bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> VerifyKey {
         VerifyKey(bytes)
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the key.
     pub const fn to_bytes(&self) -> [u8; 32] {
         self.0
     }
 
-    /// The key file's line, without a line break.
+    /// Returns the key file's line, without a line break.
     pub fn to_line(&self) -> String {
         line(VERIFY, &self.0).to_string()
     }
@@ -175,7 +176,7 @@ impl VerifyKey {
         self.verifies(&about.withdrawals(first, files), signature)
     }
 
-    /// Whether signatures can be forged for this key: a point of small order needs no private key.
+    /// Whether the key is a point of small order. Anybody can forge signatures for such a key, because no private key is needed.
     pub fn is_weak(&self) -> bool {
         CompressedEdwardsY(self.0).decompress().is_some_and(|point| point.is_small_order())
     }
@@ -186,7 +187,7 @@ impl VerifyKey {
 }
 
 impl VerifyKeys {
-    /// The keys, in the order of the file.
+    /// Returns the keys, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &VerifyKey> {
         self.0.iter()
     }
@@ -248,7 +249,7 @@ impl Announce {
         Ok(())
     }
 
-    /// Whether this key's private half has signed it for this session.
+    /// Whether this key's private half has signed the announcement for this session.
     pub fn is_signed_by(&self, session: SessionId, key: &VerifyKey) -> bool {
         let (Some(signature), Ok(statement)) = (&self.signature, self.statement(session)) else {
             return false;
@@ -256,8 +257,9 @@ impl Announce {
         key.verifies(&statement, signature)
     }
 
-    /// Returns the statement to sign: everything except the signature and the fields that a relay may change. These are its address, its
-    /// numbers, the number of relays, the size of its packets, its spreading of feedback, and its congestion control with its layers.
+    /// Returns the statement to sign: everything except the signature and the fields that a relay may change. A relay may change
+    /// the address, the numbers, the number of relays, the packet size, the spread of feedback, and the congestion control with
+    /// its layers.
     fn statement(&self, session: SessionId) -> Result<Vec<u8>, EncodeError> {
         let mut statement = Vec::with_capacity(encode::MAX_ANNOUNCE);
         statement.extend(b"faircast 2: announcement\0");
@@ -299,7 +301,7 @@ impl Receipt {
         receipt
     }
 
-    /// Whether it is signed about this session and content, with the private half of the key that it names.
+    /// Whether the receipt is signed for this session and content, with the private half of the key that the receipt names.
     pub fn is_signed(&self, about: &Signed) -> bool {
         VerifyKey::from_bytes(self.key).verifies(&self.statement(about), &self.signature)
     }
@@ -368,10 +370,10 @@ mod tests {
         assert_eq!(keys, VerifyKeys::from(key.verify_key()));
     }
 
-    /// The signature R = key, S = 0 verifies for any statement under the point of order one, and for every second statement under
-    /// that of order two.
+    /// The signature R = key, S = 0 verifies any statement under the point of order one, and half of all statements under the
+    /// point of order two.
     #[test]
-    fn a_key_of_small_order_verifies_nothing() {
+    fn key_of_small_order_verifies_nothing() {
         let of_order_one = std::array::from_fn(|at| u8::from(at == 0));
         let of_order_two = std::array::from_fn(|at| match at {
             0 => 0xec,

@@ -34,15 +34,15 @@ struct Sealing {
     content: Option<ContentKeys>,
     /// A relay's id and boot number.
     relay: Option<(ReceiverId, u64)>,
-    /// From the announcement; nothing is sealed before it.
+    /// Numbering of blocks, from the announcement. Nothing is sealed before the announcement.
     streams: Option<Streams>,
 }
 
 impl SourceCodec {
     /// Creates a codec for one session. With a key, it seals everything and admits only sealed packets.
     ///
-    /// `salt` must be drawn at random at each start of a source. The session's keys depend on it: two starts with the same salt
-    /// and session would seal different packets alike.
+    /// `salt` must be drawn at random at each start of a source, because the session's keys depend on it. Two starts with the
+    /// same salt and session would seal different packets with the same key and nonce.
     pub fn new(session: SessionId, key: Option<&GroupKey>, salt: [u8; 16]) -> SourceCodec {
         let sealing = key.map(|key| {
             let hop = key.hop();
@@ -56,10 +56,11 @@ impl SourceCodec {
     }
 
     /// Creates a codec for one relay of a session, which forwards received packets. In sealed sessions symbols stay sealed:
-    /// [`DataPacket::payload`] holds the sealed bytes, which are written unchanged. So a received symbol can repair the same
-    /// symbol later, in a packet with another number. A status needs the proof that came with its root.
+    /// [`DataPacket::payload`] holds the sealed bytes, which are written unchanged. A relay can therefore send a received symbol
+    /// again as a repair, in a packet with another number. A status that states a root needs the proof that the relay received
+    /// with the root.
     ///
-    /// `boot` must be drawn at random for each codec; `salt` is the session's.
+    /// `boot` must be drawn at random for each codec; `salt` is the salt of the session.
     pub fn of_relay(
         session: SessionId,
         key: Option<&HopKey>,
@@ -76,8 +77,8 @@ impl SourceCodec {
         SourceCodec { session, salt, numbers: Numbers::new(), sealing, senders: Senders::default() }
     }
 
-    /// Continues as after this number of announcements, statuses and pages, for tests of long sessions. Data packets keep their
-    /// given numbers.
+    /// Continues as if `sent` announcements, statuses and pages had been sent, for tests of long sessions. Data packets keep
+    /// their given numbers.
     #[doc(hidden)]
     #[must_use]
     pub fn after(mut self, sent: u64) -> SourceCodec {
@@ -85,8 +86,8 @@ impl SourceCodec {
         self
     }
 
-    /// Permits data packets with given numbers that need not grow, for a router that forwards packets. Each number is written
-    /// once, and must be among the latest 2048 of the base layer.
+    /// Permits data packets with given numbers in any order, for a router that forwards packets. Each number is written once, and
+    /// must be among the latest 2048 of the base layer.
     #[must_use]
     pub fn with_given_numbers(mut self) -> SourceCodec {
         self.numbers.pass_on();
@@ -117,8 +118,8 @@ impl SourceCodec {
 
     /// Appends a data packet. `out` may hold earlier packets, so a batch is laid out back to back.
     ///
-    /// A place (block and symbol, and layer if each layer has its own stream) must always have the same content in a session,
-    /// because it is the nonce of the symbol.
+    /// In a session, the same block and symbol (and the same layer, if each layer has its own stream) must always have the same
+    /// content, because these numbers are the nonce of the symbol.
     ///
     /// # Errors
     /// When a number does not fit its field, or, in a sealed session, when the layer's numbers do not grow or no announcement was
@@ -163,12 +164,14 @@ impl SourceCodec {
         sealing.parts(self.session).0.seal_message(out, seq, &message, limit)
     }
 
-    /// Opens a receiver's packet from this address and returns its number. A higher number was written later. Sealed packets are
-    /// decrypted in place. A refusal that is not sealed is admitted repeatedly.
+    /// Opens a receiver's packet from this address and returns its number. Packets that were written later have higher numbers.
+    /// Sealed packets are decrypted in place. A refusal that is not sealed is admitted repeatedly.
     ///
     /// # Errors
-    /// When it is not an intact packet of this session's receivers, when it is sealed and should not be or the reverse, or when
-    /// it was admitted before.
+    /// When the datagram
+    /// - is not an intact packet of this session's receivers,
+    /// - is sealed although this codec has no key, or is not sealed although the codec has a key, or
+    /// - was admitted before.
     pub fn open<'a>(
         &mut self,
         bytes: &'a mut [u8],
@@ -183,7 +186,7 @@ impl SourceCodec {
             return Err(OpenError::NotForMe(header.kind));
         }
         match (&self.sealing, header.sealed) {
-            // From a sender without the key. The message is only displayed, so no state is stored for its sender.
+            // The sender does not have the key. The message is only displayed, so no state is stored for its sender.
             (_, false) if matches!(header.kind, Kind::Refusal | Kind::Attach) => {
                 Ok((header.seq.into(), parse(bytes, &Newest::default())?.1))
             }

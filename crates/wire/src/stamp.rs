@@ -14,7 +14,7 @@ use faircast_core::packet::{Flags, Mark, ReportContent, Signal};
 pub struct Stamp {
     /// Number of the scheme in faircast's catalogue.
     pub scheme: u8,
-    /// Low half of the scheme's number of this transmission. A repair has a new number.
+    /// Lower 32 bits of the scheme's number of this transmission. A repair has a new number.
     pub seq: u32,
     /// Time of sending, in microseconds of the source's clock.
     pub micros: u32,
@@ -44,9 +44,9 @@ group! {
         scheme: u8, "number of the scheme in faircast's catalogue";
         mark: u8, "number of the mark, whose fields follow";
         flags: u8, "flags, and the bits of the mark";
-        seq: u32, "the scheme's own number of this transmission, its low half";
-        micros: u32, "when it left, in microseconds of the source's clock; wraps";
-        rate: Rounded, "at what rate, in bit/s; 0: the scheme does not say";
+        seq: u32, "lower 32 bits of the scheme's number of this transmission";
+        micros: u32, "time of sending, in microseconds of the source's clock; wraps";
+        rate: Rounded, "rate, in bit/s; 0: the scheme states no rate";
     }
 }
 
@@ -84,7 +84,7 @@ impl Stamp {
     /// Parses these bytes as a stamp.
     ///
     /// # Errors
-    /// When they are malformed, or followed by other bytes.
+    /// When the bytes are malformed, or more bytes follow.
     pub fn parse(bytes: &[u8]) -> Result<Stamp, ParseError> {
         whole(bytes, |r| {
             let Fixed { scheme, mark, flags, seq, micros, rate } = Fixed::read(r, "stamp")?;
@@ -105,7 +105,7 @@ pub fn put_content(out: &mut Vec<u8>, content: &ReportContent) -> Result<(), Enc
 /// Parses these bytes as the content of a report.
 ///
 /// # Errors
-/// When they are malformed, or followed by other bytes.
+/// When the bytes are malformed, or more bytes follow.
 pub fn parse_content(bytes: &[u8]) -> Result<ReportContent, ParseError> {
     whole(bytes, |r| {
         let number = u8::read(r, "content")?;

@@ -14,17 +14,17 @@ use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Repor
 use faircast_core::time::Time;
 use proptest::prelude::*;
 
-/// Any mark that can be written.
+/// Generates any mark that can be written.
 pub fn any_mark() -> BoxedStrategy<Mark> {
     marks::any()
 }
 
-/// Any content of a report that can be written.
+/// Generates any content of a report that can be written.
 pub fn any_content() -> BoxedStrategy<ReportContent> {
     reports::any()
 }
 
-/// Any data packet that can be written, without its symbol: the part for the core, and the block's number of symbols.
+/// Generates any data packet that can be written, without its symbol: the part for the core, and the block's number of symbols.
 pub fn any_data() -> BoxedStrategy<(Data, u16)> {
     let marked = any_mark().prop_flat_map(|mark| (Just(mark), marks::any_signal(&mark)));
     let fields = (DataFields::any(), 0..u64::MAX / 1_000, any::<bool>());
@@ -46,7 +46,7 @@ pub fn any_data() -> BoxedStrategy<(Data, u16)> {
         .boxed()
 }
 
-/// Any message except data.
+/// Generates any message except data.
 pub fn any_message() -> BoxedStrategy<Message<'static>> {
     let report = (ReceiverId::any(), 0..LAYERS as u8, any_content())
         .prop_map(|(from, layer, content)| Message::Report(Report { from, layer: Layer(layer), content }));

@@ -5,9 +5,9 @@ use crate::signature::Signature;
 /// Position of a status's `withdrawals` in the list of all withdrawn files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WithdrawnPart {
-    /// Number of files withdrawn so far.
+    /// Returns the number of files withdrawn so far.
     pub total: u32,
-    /// Place of the first of `withdrawals` in the list.
+    /// Index of the first of `withdrawals` in the list.
     pub first: u32,
     /// The source's signature of `first` and `withdrawals` if its content is signed; otherwise zeros.
     pub signature: Signature,
@@ -34,10 +34,10 @@ impl WithdrawnPart {
 /// A withdrawn file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Withdrawn {
-    /// Its entry in the manifest.
+    /// Number of the file's entry in the manifest.
     pub entry: u32,
-    /// The first block with bytes of it. A relay, which has no manifest, discards the symbols of these blocks.
+    /// The first block that contains bytes of the file. A relay, which has no manifest, discards the symbols of these blocks.
     pub first_block: u32,
-    /// The last block with bytes of it.
+    /// The last block that contains bytes of the file.
     pub last_block: u32,
 }

@@ -13,7 +13,7 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is the system allocator's; the counter is a plain thread-local number.
+// SAFETY: all calls are forwarded to the system allocator; the counter is a plain thread-local number.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -31,7 +31,7 @@ unsafe impl GlobalAlloc for Counting {
 static COUNTING: Counting = Counting;
 
 #[test]
-fn data_packets_allocate_nothing() {
+fn codec_allocates_nothing_for_data_packets() {
     for key in [None, Some(common::key())] {
         let mut source = SourceCodec::new(common::SESSION, key.as_ref(), common::SALT);
         let mut receiver = ReceiverCodec::new(key.as_slice(), common::receiver(1), 2);

@@ -49,7 +49,7 @@ fn corpus_of_fuzz_target_doctor_causes_no_panic() {
     replay("doctor", entries::doctor);
 }
 
-/// With `FAIRCAST_BLESS=1` they are written: one message of each kind, some longer than they have to be, one cut.
+/// With `FAIRCAST_BLESS=1` the corpus is written: one message of each kind, a padded message and a truncated message.
 #[test]
 fn every_doctor_message_is_in_the_corpus() {
     let path = |name: &str| folder("doctor").join(name);
@@ -71,7 +71,7 @@ fn every_doctor_message_is_in_the_corpus() {
     }
 }
 
-/// With `FAIRCAST_BLESS=1` the initial inputs are written: every sample, alone and as a datagram.
+/// With `FAIRCAST_BLESS=1` the initial inputs are written: each sample alone, and each sample as a datagram.
 #[test]
 fn corpus_contains_every_generated_sample() {
     for (name, message) in common::all() {

@@ -1,4 +1,4 @@
-//! The Wireshark dissector, run by tshark over every sample.
+//! Runs the Wireshark dissector in tshark over every sample.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whether tshark is here. Without it these tests are skipped; with `CI=true` they fail.
+/// Whether tshark is installed. Without tshark these tests are skipped; with `CI=true` they fail.
 fn has_tshark() -> bool {
     let found = Command::new("tshark").arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
@@ -18,7 +18,7 @@ fn has_tshark() -> bool {
     found
 }
 
-/// A capture file: pcap, raw IPv4, one UDP datagram each.
+/// Returns a capture file (pcap, raw IPv4) with one UDP datagram for each packet.
 fn capture(packets: &[Vec<u8>], port: u16) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0002_0004, 0, 0, 65_535, 101] {

@@ -1,5 +1,6 @@
-//! No two packets are sealed under one number: the same message, sealed twice under one key and number, would have the same
-//! bytes. So no two datagrams are equal, for any senders, messages and order, over turns of keys and wraps of numbers.
+//! No two packets are sealed under the same key and number. If the same message were sealed twice under the same key and number,
+//! the two datagrams would have the same bytes. The test therefore checks that no two datagrams are equal, for any senders,
+//! messages and order, across changes of keys and wraps of numbers.
 
 mod common;
 
@@ -10,17 +11,17 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::slice;
 
-/// Messages under one key; numbers in packets have 32 bits.
+/// Number of messages under one key; the numbers in packets have 32 bits.
 const TURN: u64 = 1 << 18;
 const WRAP: u64 = 1 << 32;
 
-/// One that seals: a source, relays, a hop, receivers; some of them are processes that were started again under the same number.
+/// A sender that seals: a source, a relay, an active router or a receiver. Some of them are restarted processes with the same id.
 enum Sender {
     Source(Box<SourceCodec>),
     Receiver(ReceiverCodec),
 }
 
-/// All senders, with this number of earlier messages.
+/// Returns all senders, each after this number of messages.
 fn senders(before: u64) -> Vec<Sender> {
     let (key, hop) = (key(), key().hop());
     let relay = |id, boot| SourceCodec::of_relay(SESSION, Some(&hop), SALT, receiver(id), boot).after(before);
@@ -41,7 +42,7 @@ fn senders(before: u64) -> Vec<Sender> {
     all
 }
 
-/// A message to seal: a data packet of this number, or one of a few constant messages.
+/// A message to seal: a data packet with this number, or one of a few constant messages.
 #[derive(Debug, Clone, Copy)]
 enum Word {
     Data(u64),

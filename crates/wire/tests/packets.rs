@@ -1,4 +1,4 @@
-//! Packets in the open: golden bytes, round trips, damage.
+//! Packets that are not sealed: golden bytes, round trips, damage.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Wire format 1 is what `golden.txt` says: a change there is a change of the format.
+/// The file `golden.txt` defines the wire format: a change of the file is a change of the format.
 #[test]
 fn every_message_has_its_golden_bytes() {
     let lines =
@@ -29,7 +29,7 @@ fn every_message_has_its_golden_bytes() {
 }
 
 #[test]
-fn every_message_reads_back() {
+fn every_sample_message_round_trips() {
     for (name, message) in all() {
         let bytes = bytes_of(&message);
         let newest = Newest { seq: Seq(90), sent_at: Time::from_nanos(7_000_000_000) };
@@ -67,7 +67,7 @@ fn field_table_covers_every_byte() {
     }
 }
 
-/// A mark or report that is declared and has no sample would be tested by nothing with fixed bytes.
+/// Without a sample, the bytes of a declared mark or report would not be compared with constant bytes.
 #[test]
 fn every_declared_mark_and_report_has_a_sample() {
     let bytes: Vec<_> = all().iter().map(|(_, message)| bytes_of(message)).collect();
@@ -158,7 +158,7 @@ fn every_truncation_is_an_error() {
         let bytes = bytes_of(&message);
         for have in 0..bytes.len() {
             assert!(parse(&bytes[..have], &Newest::default()).is_err(), "{name} cut to {have}");
-            // With the right checksum it is the parser that notices.
+            // With a correct checksum, the parser must detect the truncation.
             let mut cut = bytes[..have].to_vec();
             let symbol_is_cut =
                 matches!(&message, Message::Data(packet) if have >= bytes.len() - packet.payload.len());
@@ -174,7 +174,7 @@ fn every_truncation_is_an_error() {
     }
 }
 
-/// Put the right checksum in.
+/// Corrects the checksum.
 fn correct(bytes: &mut [u8]) {
     bytes[12..16].fill(0);
     let crc = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32; // a 32-bit algorithm
@@ -225,7 +225,7 @@ fn packet_of_another_protocol_is_refused_with_the_reason() {
     assert_eq!(peek(&bytes[..11]), Err(ParseError::Truncated { field: "header", need: 12, have: 11 }));
 }
 
-/// The packet with these options put in.
+/// Returns the packet with these options inserted.
 fn with_options(message: &Message<'_>, options: &[u8]) -> Vec<u8> {
     let plain = bytes_of(message);
     let body = if peek(&plain).expect("a packet").kind.is_feedback() { 20 } else { 16 };
@@ -263,7 +263,7 @@ fn data_header_length_is_predicted_for_every_mark() {
             encode_data(&mut out, SESSION, &packet).expect("it fits");
             assert_eq!(out.len() - SYMBOL.len(), data_header_len(&mark, Form::Open) - saved, "{name}");
         }
-        // TFMCC echoes stamps in data packets; GMCC says where every layer stands.
+        // Marks of TFMCC contain an echo, and marks of GMCC contain the states of all layers.
         let most = if matches!(mark, Mark::Equation { .. } | Mark::Layered { .. }) { 49 } else { 42 };
         assert!(data_header_len(&mark, Form::Open) <= most, "{name}");
         assert!(data_header_len(&mark, Form::Sealed) - data_header_len(&mark, Form::Open) <= 28, "{name}");
@@ -339,7 +339,7 @@ fn lists_of_a_status_share_the_length_limit() {
 }
 
 #[test]
-fn numbers_are_unwrapped_relative_to_the_newest() {
+fn packet_numbers_are_unwrapped_relative_to_the_newest() {
     let mut packet = data(0x3_0000_0005, Mark::None);
     packet.data.sent_at = Time::from_nanos(5_000_000_000_000_000);
     let mut out = Vec::new();
@@ -350,7 +350,7 @@ fn numbers_are_unwrapped_relative_to_the_newest() {
 }
 
 #[test]
-fn newest_numbers_never_decrease() {
+fn newest_packet_number_and_time_never_decrease() {
     let mut newest = Newest::default();
     newest.learn(&data(9, Mark::None).data);
     newest.learn(&Data { seq: Seq(3), sent_at: Time::ZERO, ..data(0, Mark::None).data });
@@ -358,7 +358,7 @@ fn newest_numbers_never_decrease() {
 }
 
 #[test]
-fn extreme_newest_numbers_cause_no_error() {
+fn extreme_newest_packet_number_and_time_cause_no_error() {
     for (_, message) in from_source() {
         let newest = Newest { seq: Seq(u64::MAX), sent_at: Time::NEVER };
         assert!(parse(&bytes_of(&message), &newest).is_ok());
@@ -367,7 +367,7 @@ fn extreme_newest_numbers_cause_no_error() {
 
 proptest! {
     #[test]
-    fn any_message_reads_back(message in any_message(), session: u32, seq: u32) {
+    fn any_message_round_trips(message in any_message(), session: u32, seq: u32) {
         let mut out = Vec::new();
         encode(&mut out, SessionId(session), seq, &message, 65_535).expect("it fits");
         let (header, read) = parse(&out, &Newest::default()).expect("whole");

@@ -1,4 +1,5 @@
-//! Relays, which hold the hop key alone: what they pass on, what they refuse, and what they cannot say.
+//! Relays, which have only the hop key: packets that they forward, packets that they refuse, and statements that they cannot
+//! make.
 
 mod common;
 
@@ -98,12 +99,12 @@ fn old_announcements_do_not_block_packets_of_a_new_relay() {
         receiver.open(&mut passed, via()).map(drop)
     };
     assert_eq!(pass_on(&mut present, &mut receiver, 1), Ok(()));
-    // Recordings of processes that were at the same place, of which this receiver has heard nothing.
+    // Replayed announcements of earlier processes at the same address, from which this receiver has received no packets.
     for boot in [100, 101, 102] {
         receiver.open(&mut announced(&mut process(boot)), via()).expect("it was sealed by a relay");
         assert_eq!(pass_on(&mut present, &mut receiver, boot), Ok(()), "after that of {boot}");
     }
-    // And the other way round: the next process is heard at once, however many there were.
+    // The reverse case: packets of a new process are admitted at once, regardless of the number of earlier processes.
     let mut next = process(200);
     receiver.open(&mut announced(&mut next), via()).expect("announced");
     assert_eq!(pass_on(&mut next, &mut receiver, 300), Ok(()));
@@ -118,7 +119,7 @@ fn relay_seals_each_forwarded_number_once() {
     let mut receiver = below(&mut hop, &key);
     let mut pass_on = |seq| {
         let mut out = Vec::new();
-        // A relay's symbols are sealed bytes, which it does not look into.
+        // To a relay, symbols are sealed bytes that it does not examine.
         let packet = DataPacket { payload: &[0; 40], ..numbered(seq) };
         hop.encode_data(&mut out, &packet).map(|()| out).map_err(|error| error.to_string())
     };
@@ -133,7 +134,7 @@ fn relay_seals_each_forwarded_number_once() {
 }
 
 #[test]
-fn agent_seals_its_own_messages_and_they_open_once() {
+fn agent_message_is_sealed_and_opens_once() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));
@@ -156,7 +157,7 @@ fn agent_seals_its_own_messages_and_they_open_once() {
     }
     let mut open = say(&mut stranger);
     assert!(matches!(receiver.open(&mut open, at()), Err(OpenError::Unsealed(_))));
-    // The source gives no orders.
+    // A source sends no orders.
     let mut own = Vec::new();
     source.encode(&mut own, &Message::Order(order()), LIMIT).expect("it fits");
     assert!(receiver.open(&mut own, at()).is_err());

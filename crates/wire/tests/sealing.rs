@@ -1,4 +1,4 @@
-//! The two ends' codecs: what is let in, and what is not.
+//! The codecs of a source and a receiver: packets that they admit, and packets that they refuse.
 
 mod common;
 
@@ -54,7 +54,7 @@ fn longest_messages_have_the_declared_length() {
 }
 
 #[test]
-fn request_with_the_maximum_of_needs_fills_a_datagram() {
+fn longest_lists_fit_a_datagram_and_longer_lists_do_not() {
     let (key, me) = (key(), receiver(7));
     for limit in 400..500 {
         let mut codec = joined(&mut source(Some(&key)), Some(&key));
@@ -84,7 +84,7 @@ fn request_with_the_maximum_of_needs_fills_a_datagram() {
         let done = |many| Verified { from: receiver(ME), receivers: vec![receiver(7); many] };
         assert!(len(Message::Verified(done(max_verified(limit)))) <= limit, "{limit}");
         assert!(len(Message::Verified(done(max_verified(limit) + 1))) > limit, "{limit}");
-        // A page that a source has cut for its datagrams is whole where a relay passes it on.
+        // A page that the source has limited to its datagrams also fits the datagrams of a relay that forwards it.
         let mut relay = SourceCodec::of_relay(SESSION, Some(&key.hop()), announce().salt, me, 5);
         encoded(&mut relay, &Message::Announce(announce()));
         let page = |hashes| Hashes { first_block: 0, signature: [1; 64], hashes: vec![[2; 32]; hashes] };
@@ -133,7 +133,7 @@ fn sealed_packet_reveals_nothing_of_its_body() {
     assert_eq!(bytes.len(), data_header_len(&Mark::None, Form::Sealed) - 2 + common::SYMBOL.len());
 }
 
-/// Kept so that another implementation can be checked, and this one cannot change unnoticed.
+/// These bytes allow checks of other implementations, and reveal unintended changes of this one.
 #[test]
 fn sealed_packets_have_their_golden_bytes() {
     let key = key();
@@ -178,7 +178,7 @@ fn key_of_another_group_opens_nothing_and_is_reported() {
     let mut bytes = encoded(&mut sealing, &Message::Announce(announce()));
     let other = Err(OpenError::OtherKey { session: SESSION, key: ours.id() });
     assert_eq!(stranger.open(&mut bytes, at()), other);
-    // A sender that claims our key without having it is detected.
+    // A sender that states the id of our key, but does not have the key, is detected.
     let mut bytes = encoded(&mut sealing, &Message::Announce(announce()));
     bytes[12..16].copy_from_slice(&theirs.id().0.to_be_bytes());
     assert_eq!(stranger.open(&mut bytes, at()), Err(OpenError::Forged));
@@ -188,7 +188,7 @@ fn key_of_another_group_opens_nothing_and_is_reported() {
 }
 
 #[test]
-fn receivers_open_both_keys_during_a_key_change() {
+fn receivers_open_packets_of_both_keys_during_a_key_change() {
     let (new, old) = (GroupKey::from_bytes([1; 32]), key());
     for key in [&new, &old] {
         let mut source = source(Some(key));
@@ -231,7 +231,7 @@ fn announcement_from_another_address_leaves_no_state() {
 }
 
 #[test]
-fn sealing_requires_an_announcement() {
+fn sealing_a_data_packet_requires_an_announcement() {
     let key = key();
     let mut codec = SourceCodec::new(SESSION, Some(&key), common::SALT);
     let error = codec.encode_data(&mut Vec::new(), &numbered(1)).expect_err("how are blocks numbered?");
@@ -288,7 +288,7 @@ fn sealed_symbol_does_not_open_in_another_packet() {
 }
 
 #[test]
-fn key_at_one_endpoint_only_is_an_error_at_both() {
+fn key_at_only_one_endpoint_is_an_error_at_both() {
     let key = key();
     let (mut open, mut sealing) = (source(None), source(Some(&key)));
     let (mut without, mut with) = (joined(&mut open, None), joined(&mut sealing, Some(&key)));
@@ -324,7 +324,7 @@ fn replayed_messages_are_refused() {
 }
 
 #[test]
-fn data_late_by_less_than_8192_is_accepted() {
+fn data_packet_late_by_fewer_than_8192_numbers_is_accepted() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));
@@ -353,7 +353,7 @@ fn layers_have_separate_packet_numbers() {
 }
 
 #[test]
-fn late_joiner_learns_the_high_number_bits() {
+fn late_joiner_learns_the_upper_bits_of_packet_numbers() {
     let (key, next) = (key(), 0x5_8000_0000);
     for key in [None, Some(&key)] {
         let mut source = source(key);
@@ -367,7 +367,7 @@ fn late_joiner_learns_the_high_number_bits() {
 }
 
 #[test]
-fn late_joiner_of_a_layer_learns_high_number_bits_from_a_status() {
+fn receiver_learns_upper_number_bits_of_a_layer_from_a_status() {
     let (key, next) = (key(), 0x5_8000_0000);
     for key in [None, Some(&key)] {
         let mut source = source(key);
@@ -405,7 +405,7 @@ fn rejoined_layer_refuses_replayed_packets() {
 }
 
 #[test]
-fn a_source_does_not_seal_two_packets_under_one_number() {
+fn source_does_not_seal_two_packets_under_one_number() {
     let key = key();
     let mut sealing = source(Some(&key));
     let mut out = Vec::new();
@@ -440,7 +440,7 @@ fn restarted_receiver_is_accepted() {
 }
 
 #[test]
-fn following_a_session_again_does_not_reuse_numbers() {
+fn receiver_that_follows_a_session_again_reuses_no_numbers() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));
@@ -452,7 +452,7 @@ fn following_a_session_again_does_not_reuse_numbers() {
 }
 
 #[test]
-fn opening_requires_an_announcement() {
+fn opening_a_sealed_packet_requires_an_announcement() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = listener(Some(&key));
@@ -464,7 +464,7 @@ fn opening_requires_an_announcement() {
 }
 
 #[test]
-fn announcement_received_before_the_join_is_sufficient() {
+fn announcement_before_the_join_is_sufficient_to_open_packets() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = ReceiverCodec::new(slice::from_ref(&key), receiver(ME), 1);
@@ -528,7 +528,7 @@ fn second_source_in_the_same_session_is_reported() {
 }
 
 #[test]
-fn each_endpoint_encodes_only_its_own_kinds_and_identity() {
+fn endpoint_encodes_only_its_own_message_kinds_and_identity() {
     let mut out = Vec::new();
     let mut source = source(None);
     let mut codec = joined(&mut source, None);
@@ -553,7 +553,7 @@ fn each_endpoint_encodes_only_its_own_kinds_and_identity() {
 }
 
 #[test]
-fn sealed_packets_of_a_batch_open_one_by_one() {
+fn packets_encoded_as_a_batch_open_one_by_one() {
     for key in [None, Some(key())] {
         let mut source = source(key.as_ref());
         let mut receiver = joined(&mut source, key.as_ref());

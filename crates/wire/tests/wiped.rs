@@ -1,23 +1,24 @@
-//! Keys are wiped when they are dropped: their place in memory is looked at afterwards.
+//! Keys are wiped when they are dropped. The tests then examine the memory of the dropped key.
 
 use faircast_wire::{GroupKey, SigningKey};
 use std::mem::MaybeUninit;
 
-/// No run of bytes in this crate's memory looks like it by chance.
+/// The secret. Its bytes do not occur in this crate's memory by chance.
 const SECRET: [u8; 32] = *b"\xfa\x1c\xa5\x7e thirty-two secret bytes! \xde\xad";
 
-/// How often four bytes in a row of the secret lie in a value's place, before it is dropped and afterwards.
+/// Returns how many of the secret's sequences of four bytes the memory of the value contains, before and after the value is
+/// dropped.
 fn before_and_after<T>(value: T) -> (usize, usize) {
     let mut place = Box::new(MaybeUninit::new(value));
     let look = |place: &MaybeUninit<T>| {
         let bytes: *const u8 = std::ptr::from_ref(place).cast();
-        // SAFETY: the place is as long as the value. Each byte is read as such, volatile, so that nothing is concluded from what it was;
-        // the values here have no padding where the secret lies.
+        // SAFETY: `bytes` points to as many bytes as the value has. The reads are volatile, so the compiler assumes nothing about
+        // the bytes. These values have no padding at the position of the secret.
         let bytes: Vec<u8> = (0..size_of::<T>()).map(|at| unsafe { bytes.add(at).read_volatile() }).collect();
         SECRET.windows(4).filter(|part| bytes.windows(4).any(|window| window == *part)).count()
     };
     let before = look(&place);
-    // SAFETY: it holds a value, which is not used any more.
+    // SAFETY: `place` contains a value, which is not used afterwards.
     unsafe { place.assume_init_drop() };
     (before, look(&place))
 }

@@ -1,4 +1,4 @@
-//! Numbers and times of 32 bits that have wrapped, and keys that have turned: sessions that have lasted for long.
+//! 32-bit numbers and times that have wrapped, and keys that have changed, as in long sessions.
 
 mod common;
 
@@ -12,10 +12,11 @@ use std::slice;
 
 const ME: u64 = 0x1122_3344;
 
-/// A number that wraps.
+/// Number of values of a 32-bit number.
 const WRAP: u64 = 1 << 32;
 
-/// The first number of the second key of a sender's packets, and the first block of the second key of symbols.
+/// The first packet number that a sender seals under its second key, and the first block that is sealed under the second key of
+/// symbols.
 const TURN: u64 = 1 << 18;
 const BLOCK_TURN: u32 = 1 << 12;
 
@@ -25,7 +26,7 @@ fn listener(key: Option<&GroupKey>) -> ReceiverCodec {
     codec
 }
 
-/// A source that has sent this number of each kind already.
+/// Creates a source that has already sent this number of messages of each kind.
 fn source(key: Option<&GroupKey>, sent: u64) -> SourceCodec {
     SourceCodec::new(SESSION, key, SALT).after(sent)
 }
@@ -39,7 +40,7 @@ fn encoded(source: &mut SourceCodec, message: &Message<'_>) -> Vec<u8> {
     out
 }
 
-/// A receiver that has heard an announcement just now.
+/// Creates a receiver that has just received an announcement.
 fn joined(source: &mut SourceCodec, key: Option<&GroupKey>, next_seq: u64) -> ReceiverCodec {
     let mut codec = listener(key);
     let announce = Announce { next_seq, ..announce() };
@@ -51,7 +52,7 @@ fn page() -> Message<'static> {
     Message::Hashes(Hashes { first_block: 7, hashes: vec![[3; 32]; 2], signature: [1; 64] })
 }
 
-/// How a sealed packet is admitted, once.
+/// Asserts that the packet is admitted, and that a sealed packet is admitted only once.
 fn once(receiver: &mut ReceiverCodec, bytes: &[u8], is_sealed: bool) {
     receiver.open(&mut bytes.to_vec(), at()).expect("of this session");
     let mut bytes = bytes.to_vec();
@@ -89,7 +90,8 @@ fn late_joiner_opens_a_status_after_wraps_despite_forgeries() {
         once(&mut receiver, &encoded(&mut source, &Message::Status(status())), true);
         once(&mut receiver, &encoded(&mut source, &page()), true);
     }
-    // A hundred a second for more than five years: beyond it they are refused, and nothing else happens.
+    // The source has sent a hundred statuses per second for more than five years. A late joiner refuses its statuses from then
+    // on, without any other effect.
     let mut source = source(Some(&key), 4 * WRAP + 12_345);
     let mut receiver = joined(&mut source, Some(&key), 0);
     let bytes = encoded(&mut source, &Message::Status(Status::default()));
@@ -108,7 +110,7 @@ fn reordered_data_numbers_wrap_across_key_epochs() {
                 .iter()
                 .map(|seq| encoded(&mut source, &Message::Data(data(*seq, Mark::None))))
                 .collect();
-            // Pairs come in the other order.
+            // The packets of each pair arrive in reverse order.
             for (seq, bytes) in numbers
                 .chunks(2)
                 .zip(packets.chunks(2))
@@ -139,7 +141,7 @@ fn symbols_of_several_key_epochs_open_in_any_order() {
 }
 
 #[test]
-fn layers_at_different_key_epochs_open_together() {
+fn packets_of_layers_at_different_key_epochs_open() {
     let key = key();
     let mut source = source(Some(&key), 0);
     let mut receiver = joined(&mut source, Some(&key), TURN * 9);
@@ -185,7 +187,7 @@ fn departure_time_is_exact_after_any_silence() {
         let mut source = source(key, 0);
         let mut receiver = joined(&mut source, key, 0);
         let (mut sent_at, mut seq) = (Time::ZERO + minutes(3), 100);
-        // One of the two clocks runs faster, and one began earlier.
+        // The receiver's clock runs faster than the source's clock, and it started earlier.
         let here = |sent_at: Time| Time::ZERO + minutes(1_000) + sent_at.since(Time::ZERO).scaled(1.000_1);
         let mut first = None;
         for silence in [0, 1, 35, 36, 71, 72, 100, 24 * 60, 7 * 24 * 60, 5] {
@@ -198,7 +200,7 @@ fn departure_time_is_exact_after_any_silence() {
             let Ok((_, Message::Data(read))) = receiver.open(&mut bytes, at()) else {
                 panic!("of this session")
             };
-            // Which lap the first one left in nobody can know, and nobody needs to.
+            // The number of wraps before the first packet is unknown, so only differences of times are compared.
             let (first_read, first_sent) = *first.get_or_insert((read.data.sent_at, sent_at));
             assert_eq!(
                 read.data.sent_at.since(first_read),

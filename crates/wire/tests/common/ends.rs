@@ -1,4 +1,4 @@
-//! Ends of a session that speak with each other: a source, a receiver, a relay between them.
+//! Codecs of a source, of a receiver, and of a relay between them.
 
 use super::*;
 use faircast_wire::{ReceiverCodec, SourceCodec};
@@ -6,7 +6,7 @@ use std::slice;
 
 pub const ME: u64 = 0x1122_3344;
 
-/// A source that has announced its session.
+/// Creates a source that has announced its session.
 pub fn source(key: Option<&GroupKey>) -> SourceCodec {
     let mut codec = SourceCodec::new(SESSION, key, SALT);
     encoded(&mut codec, &Message::Announce(announce()));
@@ -19,7 +19,7 @@ pub fn listener(key: Option<&GroupKey>) -> ReceiverCodec {
     codec
 }
 
-/// A receiver that has heard the announcement.
+/// Creates a receiver that has received the announcement.
 pub fn joined(source: &mut SourceCodec, key: Option<&GroupKey>) -> ReceiverCodec {
     let mut codec = listener(key);
     codec.open(&mut encoded(source, &Message::Announce(announce())), at()).expect("announced");
@@ -56,7 +56,7 @@ pub fn damaged(bytes: &[u8], mut try_open: impl FnMut(&mut [u8])) {
     }
 }
 
-/// The sealed symbol of a packet, as a relay passes it on.
+/// Returns the sealed symbol of a packet, as a relay forwards it.
 pub fn symbol_of(relay: &mut ReceiverCodec, mut packet: Vec<u8>) -> Vec<u8> {
     match relay.open(&mut packet, at()) {
         Ok((_, Message::Data(packet))) => packet.payload.to_vec(),
@@ -64,7 +64,7 @@ pub fn symbol_of(relay: &mut ReceiverCodec, mut packet: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// A relay that has heard the announcement, towards those below it.
+/// Creates the two codecs of a relay that has received the announcement: towards the source, and towards its children.
 pub fn relay(source: &mut SourceCodec, key: &GroupKey) -> (ReceiverCodec, SourceCodec) {
     let mut above = ReceiverCodec::of_relay(Some(&key.hop()), receiver(9), 4);
     above.follow(SESSION);
@@ -73,12 +73,12 @@ pub fn relay(source: &mut SourceCodec, key: &GroupKey) -> (ReceiverCodec, Source
     (above, SourceCodec::of_relay(SESSION, Some(&key.hop()), announce().salt, receiver(9), 5))
 }
 
-/// Where a relay is.
+/// Returns the address of the relay.
 pub fn via() -> SocketAddr {
     "192.0.2.9:4009".parse().expect("an address")
 }
 
-/// A receiver that has heard the relay's announcement.
+/// Creates a receiver that has received the relay's announcement.
 pub fn below(relay: &mut SourceCodec, key: &GroupKey) -> ReceiverCodec {
     let mut receiver = listener(Some(key));
     let mut ours = encoded(relay, &Message::Announce(Announce { parent: via(), ..announce() }));

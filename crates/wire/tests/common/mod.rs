@@ -1,4 +1,4 @@
-//! One message of each kind, mark and content, with a name.
+//! Named samples: one for each kind of message, each mark and each content of a report.
 #![allow(dead_code, reason = "every test file uses a part")]
 
 pub mod ends;
@@ -23,7 +23,7 @@ pub const UNIX_SECS: u64 = 1_790_000_000;
 pub const LIMIT: usize = 1_472;
 pub const SYMBOL: [u8; 20] = *b"twenty bytes of data";
 
-/// Where the source sends from.
+/// Returns the address from which the source sends.
 pub fn at() -> SocketAddr {
     "192.0.2.1:4000".parse().expect("an address")
 }
@@ -239,7 +239,7 @@ pub fn contents() -> Vec<(&'static str, ReportContent)> {
     ]
 }
 
-/// Every message a source sends.
+/// Returns every message that a source sends.
 pub fn from_source() -> Vec<(&'static str, Message<'static>)> {
     let mut all: Vec<_> =
         (100..).zip(marks()).map(|(seq, (name, mark))| (name, Message::Data(data(seq, mark)))).collect();
@@ -274,7 +274,7 @@ pub fn from_source() -> Vec<(&'static str, Message<'static>)> {
     all
 }
 
-/// Every message a receiver sends.
+/// Returns every message that a receiver sends.
 pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
     let from = receiver(0x1122_3344);
     let report = |(name, content)| (name, Message::Report(Report { from, layer: Layer(2), content }));
@@ -321,13 +321,13 @@ pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
     all
 }
 
-/// An order of an agent to a child.
+/// Returns an order of an agent to a child.
 pub fn order() -> Order {
     let (to, from) = (receiver(0x1122_3344), Seq(0x1_0000_0007));
     Order { to, action: OrderAction::Join, number: 17, group: 1, from, nonce: 0 }
 }
 
-/// Every message.
+/// Returns every message.
 pub fn all() -> Vec<(&'static str, Message<'static>)> {
     let token = Message::Token(Token { to: receiver(0x1122_3344), token: [7; 16], agent: true });
     let invite = Message::Invite(Invite { number: 0x0123_4567_89ab_cdef, name: Name::clipped("source") });
@@ -335,14 +335,15 @@ pub fn all() -> Vec<(&'static str, Message<'static>)> {
     from_source().into_iter().chain(from_receiver()).chain(others).collect()
 }
 
-/// A packet that is not sealed.
+/// Returns the message as a packet that is not sealed.
 pub fn bytes_of(message: &Message<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     faircast_wire::encode(&mut out, SESSION, 0x0000_beef, message, LIMIT).expect("it fits");
     out
 }
 
-/// The file (named from this crate's folder) holds `text`. With `FAIRCAST_BLESS=1` it is rewritten.
+/// Asserts that a file contains `text`. The path starts at this crate's folder. With `FAIRCAST_BLESS=1` the file is rewritten
+/// instead.
 pub fn agree(path: &str, text: String) {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var("FAIRCAST_BLESS").as_deref() == Ok("1") {
