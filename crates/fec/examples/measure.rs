@@ -44,7 +44,7 @@ fn repairs(shape: Shape, seed: u32, count: u32) -> Result<(Vec<u8>, Vec<u8>), fa
     Ok((block, made))
 }
 
-/// Measures the encoding rate of a block with 5 % of repair symbols.
+/// Measures the encoding rate of a block, with 5 % repair symbols.
 fn encode_rate(shape: Shape) -> Result<f64, faircast_fec::FecError> {
     let (mut buffer, mut made) = (block(shape, 1), Vec::new());
     best_rate(shape, || {

@@ -1,8 +1,7 @@
 //! Erasure codes behind a common trait.
 //!
-//! A block is `K` source symbols of `T` bytes. Source symbols are sent unchanged (symbols `0..K`). All other symbols are repair
-//! symbols, and each repair symbol is useful to every receiver. Any `K` different symbols almost always suffice to decode the
-//! block.
+//! A block is `K` source symbols of `T` bytes. Source symbols (symbols `0..K`) are sent unchanged. All other symbols are repair
+//! symbols: each can replace any missing symbol. Any `K` different symbols almost always suffice to decode the block.
 //!
 //! | module | code |
 //! |---|---|
@@ -17,11 +16,11 @@ pub use crate::raptorq::{BlockEncoder, RaptorQ, decode};
 /// megabytes. A format should use far smaller blocks.
 pub const MAX_SYMBOLS: u16 = 56_403;
 
-/// Divisor of all symbol sizes, bytes.
+/// All symbol sizes are multiples of this number of bytes.
 pub const ALIGNMENT: u16 = 8;
 
-/// Upper bound (exclusive) of symbol IDs. RFC 6330, 3.2 gives them 24 bits; the bound leaves room for the padding of a block (at
-/// most 559 symbols).
+/// Upper bound (exclusive) of symbol IDs. RFC 6330, 3.2 gives symbol IDs 24 bits; the bound leaves room for the padding of a
+/// block (at most 559 symbols).
 pub const MAX_ESI: u32 = (1 << 24) - 1024;
 
 /// The shape of a block: `K` source symbols of `T` bytes.
@@ -49,7 +48,7 @@ pub enum FecError {
         found: usize,
     },
     /// The ID does not belong to a repair symbol.
-    #[error("{esi} is not a repair symbol of a block of {symbols}; repair symbols are {symbols} to {}", MAX_ESI - 1)]
+    #[error("symbol {esi} is not a repair symbol: the block has {symbols} source symbols, so repair symbols are {symbols} to {}", MAX_ESI - 1)]
     NotARepair {
         /// Requested symbol ID.
         esi: u32,
@@ -57,7 +56,7 @@ pub enum FecError {
         symbols: u16,
     },
     /// The buffer for a symbol is not `T` bytes long.
-    #[error("room for {found} bytes, but a symbol has {expected}")]
+    #[error("the buffer has {found} bytes, but a symbol has {expected}")]
     Room {
         /// Expected length, bytes: `T`.
         expected: usize,
@@ -77,8 +76,8 @@ pub trait ErasureCode {
     /// [`FecError::BlockLength`] when the block is not `K * T` bytes long.
     fn encoder(&self, shape: Shape, block: Vec<u8>) -> Result<Self::Encoder, FecError>;
 
-    /// Returns the `K * T` bytes of the block, or `None` when the symbols do not suffice; call again with one more symbol.
-    /// Symbols that are repeated, out of range or not `T` bytes long are ignored.
+    /// Returns the `K * T` bytes of the block, or `None` if the symbols do not suffice: then call again with at least one more
+    /// symbol. Symbols that are repeated, out of range or not `T` bytes long are ignored.
     fn decode(&self, shape: Shape, symbols: &mut dyn Iterator<Item = (u32, &[u8])>) -> Option<Vec<u8>>;
 }
 
@@ -87,8 +86,8 @@ pub trait RepairSource {
     /// Writes repair symbol `esi` (`K` or above) into `out`, which is `T` bytes long.
     ///
     /// # Errors
-    /// [`FecError::NotARepair`] when `esi` is not the ID of a repair symbol, and [`FecError::Room`] when `out` has another
-    /// length.
+    /// [`FecError::NotARepair`] when `esi` is not the ID of a repair symbol, and [`FecError::Room`] when `out` is not `T` bytes
+    /// long.
     fn repair(&mut self, esi: u32, out: &mut [u8]) -> Result<(), FecError>;
 
     /// Appends the repair symbols `first..first + count` to `out`, in order.

@@ -68,12 +68,12 @@ mod tests {
     }
 
     #[test]
-    fn two_to_the_eighth_reduces_to_the_polynomial() {
+    fn two_to_the_eighth_power_is_reduced_by_the_polynomial() {
         assert_eq!(multiply(0x80, 2), 0x1d);
     }
 
     #[test]
-    fn adding_a_multiple_twice_changes_nothing() {
+    fn adding_the_same_multiple_twice_restores_the_octets() {
         let from: Vec<u8> = (0..=255).collect();
         let mut into = vec![7; 256];
         for factor in 0..=255 {

@@ -1,8 +1,8 @@
 //! RaptorQ (RFC 6330) for single source blocks without sub-blocks.
 //!
 //! Building an encoder requires solving a system of equations that depends on `K` only. The solution is cached and replayed for
-//! every block of the same `K`. Decoding generally requires solving another system, because the system depends on the received
-//! symbols. A faster method with the same result applies when few symbols are missing: see [`decode`].
+//! every block with the same `K`. Decoding generally requires solving another system, which depends on the received symbols. If
+//! few symbols are missing, [`decode`] uses a faster method with the same result.
 
 use crate::octet::{add_scaled, inverse, scale};
 use crate::{ErasureCode, FecError, MAX_ESI, RepairSource, Shape};
@@ -30,7 +30,7 @@ impl BlockEncoder {
     /// Takes a block of `shape.block_len()` bytes.
     ///
     /// # Errors
-    /// [`FecError::BlockLength`] when the block has another length.
+    /// [`FecError::BlockLength`] when the block is not `shape.block_len()` bytes long.
     pub fn new(shape: Shape, block: Vec<u8>) -> Result<BlockEncoder, FecError> {
         if block.len() != shape.block_len() {
             return Err(FecError::BlockLength { expected: shape.block_len(), found: block.len() });
@@ -116,8 +116,8 @@ struct Gathered<'a> {
     repairs: Vec<(u32, &'a [u8])>,
 }
 
-/// Returns the `K * T` bytes of the block, or `None` when the symbols do not suffice; call again with one more symbol. Symbols
-/// that are repeated, out of range or not `T` bytes long are ignored.
+/// Returns the `K * T` bytes of the block, or `None` if the symbols do not suffice: then call again with at least one more
+/// symbol. Symbols that are repeated, out of range or not `T` bytes long are ignored.
 ///
 /// With `K` symbols about 1 in 200 blocks needs one more symbol; with `K + 1`, about 1 in 30,000.
 pub fn decode<'a>(shape: Shape, symbols: impl IntoIterator<Item = (u32, &'a [u8])>) -> Option<Vec<u8>> {
@@ -165,10 +165,10 @@ impl<'a> Gathered<'a> {
     /// Solves for a few missing symbols.
     ///
     /// A repair symbol is a sum of multiples of source symbols. The block is encoded with zeros in place of missing symbols. The
-    /// difference between the result and a received repair symbol is then the contribution of the missing symbols. The
-    /// coefficients of this contribution come from encoding a second, narrow block in which missing symbol `n` is the `n`th unit
-    /// vector. Both encodings replay the cached solution for `K`, so only a small system remains. It has a solution exactly when
-    /// the large system has one.
+    /// difference between a repair symbol of this encoding and the received repair symbol is the contribution of the missing
+    /// symbols. The coefficients of this contribution come from encoding a second, narrow block in which missing symbol `n` is
+    /// the `n`th unit vector. Both encodings replay the cached solution for `K`, so only a small system remains to be solved. The
+    /// small system has a solution exactly when the large system has one.
     fn solve_few(&self, shape: Shape) -> Option<Vec<u8>> {
         let (size, width) = (usize::from(shape.symbol_size()), self.missing.len());
         let k = u32::from(shape.symbols());
@@ -258,12 +258,12 @@ impl System {
     }
 }
 
-/// Returns the parameters of one source block without sub-blocks; only the symbol size matters here.
+/// Returns the parameters of one source block without sub-blocks. Only the symbol size affects the encoding.
 fn config(symbol_size: u16) -> ObjectTransmissionInformation {
     ObjectTransmissionInformation::new(0, symbol_size, 1, 1, 1)
 }
 
-/// The library caches the solution for each `K` in a process-wide cache.
+/// Encodes a block. The library caches the solution for each `K` in a process-wide cache.
 fn encode(symbol_size: u16, block: &[u8]) -> SourceBlockEncoder {
     SourceBlockEncoder::new(0, &config(symbol_size), block)
 }
@@ -272,7 +272,7 @@ fn encode(symbol_size: u16, block: &[u8]) -> SourceBlockEncoder {
 pub(crate) mod test_access {
     use super::*;
 
-    /// Returns the results of the direct method and of the general method.
+    /// Decodes the block by the direct method and by the general method.
     pub(crate) fn both_ways<'a>(
         shape: Shape,
         symbols: impl IntoIterator<Item = (u32, &'a [u8])>,

@@ -10,7 +10,8 @@ fn block(shape: Shape, seed: u64) -> Vec<u8> {
     (0..shape.block_len()).map(|_| byte()).collect()
 }
 
-/// Removes the source symbols `lost` and adds `repairs` repair symbols from `first` on.
+/// Removes the source symbols `lost`, adds `repairs` repair symbols with IDs from `first`, and decodes. Returns the original
+/// block and the result.
 fn after_losing(
     shape: Shape,
     lost: impl Fn(u32) -> bool,
@@ -32,31 +33,31 @@ fn shape(symbols: u16, symbol_size: u16) -> Shape {
 }
 
 #[test]
-fn all_source_symbols_give_the_block() {
+fn block_is_complete_from_all_source_symbols() {
     let (original, decoded) = after_losing(shape(10, 16), |_| false, 10, 0);
     assert_eq!(decoded, Some(original));
 }
 
 #[test]
-fn a_block_of_one_symbol_is_rebuilt_from_one_repair() {
+fn block_of_one_symbol_is_decoded_from_one_repair_symbol() {
     let (original, decoded) = after_losing(shape(1, 8), |_| true, 1, 1);
     assert_eq!(decoded, Some(original));
 }
 
 #[test]
-fn a_block_is_rebuilt_from_repairs_alone() {
+fn block_is_decoded_from_repair_symbols_alone() {
     let (original, decoded) = after_losing(shape(100, 16), |_| true, 5_000, 103);
     assert_eq!(decoded, Some(original));
 }
 
 #[test]
-fn block_is_decoded_with_the_last_repair_symbols() {
+fn block_is_decoded_from_repair_symbols_with_the_highest_ids() {
     let (original, decoded) = after_losing(shape(1024, 8), |esi| esi < 3, MAX_ESI - 5, 5);
     assert_eq!(decoded, Some(original));
 }
 
 #[test]
-fn largest_block_is_decoded_with_its_last_repair_symbols() {
+fn largest_block_is_decoded_with_the_highest_repair_symbol_ids() {
     let (original, decoded) = after_losing(shape(MAX_SYMBOLS, 8), |esi| esi < 30, MAX_ESI - 32, 32);
     assert_eq!(decoded, Some(original));
 }
@@ -68,7 +69,7 @@ fn too_few_symbols_give_no_block() {
 }
 
 #[test]
-fn both_decoding_methods_give_the_same_block() {
+fn direct_and_general_decoding_give_the_same_block() {
     let shape = shape(300, 64);
     let original = block(shape, 3);
     let mut encoder = BlockEncoder::new(shape, original.clone()).expect("the block has its shape");
@@ -83,7 +84,7 @@ fn both_decoding_methods_give_the_same_block() {
 }
 
 #[test]
-fn single_repair_symbol_equals_that_of_a_batch() {
+fn repair_symbol_is_equal_if_made_alone_or_in_a_batch() {
     let shape = shape(50, 24);
     let mut encoder = BlockEncoder::new(shape, block(shape, 2)).expect("the block has its shape");
     let (mut batch, mut one) = (Vec::new(), [0; 24]);
