@@ -5,10 +5,10 @@ use faircast::config::RECEIVE_BUFFER;
 use faircast_net::{Granted, UnicastOptions, UnicastSocket, choose};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// An arbitrary group: only the loopback interface is chosen by it.
+/// An arbitrary IPv4 group, for the choice of the loopback interface.
 const ANY_GROUP: IpAddr = IpAddr::V4(Ipv4Addr::new(239, 255, 0, 1));
 
-/// Returns the receive buffer that the system grants this process.
+/// Returns the receive buffer size that the system grants this process.
 fn granted() -> Option<Granted> {
     let lo = choose(ANY_GROUP, Some("lo")).ok()?;
     let options = UnicastOptions { receive_buffer: RECEIVE_BUFFER, port: 0 };
@@ -24,12 +24,12 @@ fn dropped_by(packets: u64, granted: Option<Granted>) -> String {
     let packets = units::count(packets, "packet");
     match granted {
         Some(Granted { asked, granted }) if granted < asked => format!(
-            "this host's own socket buffer, {} of {} KiB, dropped {packets}; raise it with `sysctl -w net.core.rmem_max={asked}`",
+            "the socket buffer of this host dropped {packets}, because it has only {} of {} KiB; raise the limit with `sysctl -w net.core.rmem_max={asked}`",
             granted / 1024,
             asked / 1024
         ),
         _ => format!(
-            "this host's own socket buffer dropped {packets} although it has its full size: the host reads data more slowly than it arrives; look at its processor, its disk, and the program that reads the output"
+            "the socket buffer of this host dropped {packets} although it has the requested size: this host processes data more slowly than the data arrives; check its processor, its disk, and the program that reads the output"
         ),
     }
 }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffer_of_the_requested_size_causes_no_advice() {
+    fn sysctl_is_advised_only_for_a_buffer_below_the_requested_size() {
         let asked = RECEIVE_BUFFER;
         let small = dropped_by(3, Some(Granted { asked, granted: 212_992 }));
         assert!(small.contains("208 of 16384 KiB") && small.contains("rmem_max=16777216"), "{small}");

@@ -22,7 +22,7 @@ struct Line<'a> {
     removed: bool,
 }
 
-/// Lists the partial transfers, and removes them with `--remove`.
+/// Lists the partial transfers. With `--remove`, removes them.
 ///
 /// # Errors
 /// When the directory cannot be read, or files cannot be removed.
@@ -62,7 +62,9 @@ pub fn run(typed: &Clean, out: &mut impl Write) -> Result<(), Failure> {
     let summary = match (typed.remove, meant.len(), stored.len()) {
         (_, 0, 0) => format!("no partial transfers in {place}"),
         (_, 0, stored) => {
-            format!("no partial transfers of that age in {place}; for {stored} newer ones use --older-than 0")
+            format!(
+                "no partial transfers of that age in {place}; to select {stored} newer ones, use --older-than 0"
+            )
         }
         (true, ..) => format!("removed {} of {gone} partial transfers in {place}", units::bytes(bytes)),
         (false, ..) => {
@@ -86,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn clean_lists_partial_transfers_and_removes_only_old_ones() {
+    fn clean_command_lists_partial_transfers_and_removes_old_ones() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let out = directory.path().to_str().expect("a plain name");
         assert!(clean(&["--out", out]).contains("no partial transfers in"));

@@ -15,10 +15,10 @@ use std::process::ExitCode;
 #[derive(Debug, thiserror::Error)]
 pub enum Usage {
     /// A relay already runs at this socket.
-    #[error("a relay listens at {} already; ask it with `faircast relay --status`, or name another place with --control", .0.display())]
+    #[error("a relay already listens at {}; query it with `faircast relay --status`, or name another socket with --control", .0.display())]
     RelayRuns(PathBuf),
     /// A relay has no branch and serves no hosts.
-    #[error("no output for sessions: give --to or --listen, or be an agent (--role agent)")]
+    #[error("the relay has no output for sessions: give --to or --listen, or use --role agent")]
     RelayToNobody,
     /// No session waits for receivers.
     #[error(
@@ -27,13 +27,13 @@ pub enum Usage {
     NoSession,
     /// The process is not a source that waits for receivers.
     #[error(
-        "process {0} is not a `faircast send` or `stream` that waits for receivers; `faircast start` alone finds the one that runs"
+        "process {0} is not a `faircast send` or `stream` that waits for receivers; `faircast start` without a process ID finds a waiting session"
     )]
     NotASession(u32),
     /// Several sessions wait for receivers.
-    #[error("several sessions run: {0}; name the process of one, as in `faircast start 1234`")]
+    #[error("several sessions wait for receivers: {0}; name one process, as in `faircast start 1234`")]
     SeveralSessions(String),
-    /// An option of a repeater was given to an agent.
+    /// An option of a repeater was given to an MTCP agent.
     #[error(
         "an agent has no branches, no cache and no rate of its own: its children receive from the source; leave out --to, --cache and --max, or use --role repeater"
     )]
@@ -44,7 +44,7 @@ pub enum Usage {
     )]
     RouterHasNoBranches,
     /// A relay's control socket cannot be created.
-    #[error("cannot listen at {}: {source}; name another place with --control", .path.display())]
+    #[error("cannot listen at {}: {source}; name another socket with --control", .path.display())]
     RelayControl {
         /// Path of the socket.
         path: PathBuf,
@@ -52,7 +52,7 @@ pub enum Usage {
         source: std::io::Error,
     },
     /// No relay listens at the control socket.
-    #[error("no relay answers at {}: {source}; is one running, with the same --control?", .path.display())]
+    #[error("no relay answers at {}: {source}; check that a relay runs with the same --control", .path.display())]
     NoRelay {
         /// Path of the socket.
         path: PathBuf,
@@ -60,7 +60,9 @@ pub enum Usage {
         source: std::io::Error,
     },
     /// A relay's answer has an unknown form.
-    #[error("the relay's answer cannot be read: {reason}; it may be of another version, see `--json`")]
+    #[error(
+        "the answer of the relay cannot be read: {reason}; the relay may have another version, so try `--json`"
+    )]
     RelayAnswer {
         /// Error in the text.
         reason: String,
@@ -111,7 +113,7 @@ pub enum Usage {
         /// The system's error.
         source: io::Error,
     },
-    /// A line of a list is not a host.
+    /// A line in a file of hosts does not name a host.
     #[error("{}, line {line}: {reason}", .path.display())]
     HostLine {
         /// Path of the file.
@@ -148,7 +150,7 @@ pub enum Usage {
         name: String,
     },
     /// A report cannot be written.
-    #[error("cannot write the report {}: {source}; name a file in a directory that is there and may be written", .path.display())]
+    #[error("cannot write the report {}: {source}; name a file in an existing directory where this user may write", .path.display())]
     Report {
         /// Path of the file.
         path: PathBuf,
@@ -164,7 +166,7 @@ pub enum Usage {
         most: usize,
     },
     /// A list has no hosts.
-    #[error("{} names no host; write one a line, like 192.0.2.7 or host.example.org:5778", .0.display())]
+    #[error("{} names no host; write one host per line, like 192.0.2.7 or host.example.org:5778", .0.display())]
     NoHosts(PathBuf),
     /// Standard input and paths were both given.
     #[error("`-` (standard input) cannot be sent together with paths; send them one after the other")]
@@ -173,10 +175,10 @@ pub enum Usage {
     #[error("`--layer -` is given twice, but there is one standard input; use named pipes for the others")]
     StdinTwice,
     /// `--name` was given without standard input.
-    #[error("`--name` names standard input, but paths are sent; leave it out or send `-`")]
+    #[error("`--name` applies to standard input, but paths are sent; leave out --name, or send `-`")]
     NameWithoutStdin,
     /// Standard input is a terminal.
-    #[error("standard input is a terminal; pipe something in, as in `tar c DIR | faircast {0}`")]
+    #[error("standard input is a terminal; pipe data into the command, as in `tar c DIR | faircast {0}`")]
     StdinIsTerminal(&'static str),
     /// A path does not exist.
     #[error("{} does not exist; check the path", .0.display())]
@@ -191,7 +193,7 @@ pub enum Usage {
     },
     /// The rate of `--slow` is above the maximum rate.
     #[error(
-        "the rate of `--slow {policy}` ({rate}) is above `--max` ({max}), so every receiver would be slow; lower it"
+        "the rate of `--slow {policy}` ({rate}) is above `--max` ({max}), so every receiver would be slow; lower the rate of `--slow`"
     )]
     SlowAboveMax {
         /// Policy of `--slow`: `floor` or `drop`.
@@ -222,7 +224,7 @@ pub enum Usage {
     KeyNotText(PathBuf),
     /// A pair of keys cannot be written to standard output.
     #[error(
-        "a signing key and its public half are two files; name the first, as in `faircast keygen --sign lab.sign`"
+        "a signing key and its public key are two files, which standard output cannot hold; name the file of the signing key, as in `faircast keygen --sign lab.sign`"
     )]
     SignStdout,
     /// The output directory is a file.
@@ -264,7 +266,7 @@ pub enum Usage {
     KeyExists(PathBuf),
     /// An option belongs to another format.
     #[error(
-        "`--{option}` has a meaning with `--wire {}` only; add it, or leave the option out",
+        "`--{option}` applies only with `--wire {}`; add `--wire`, or leave out the option",
         .format.declaration().name
     )]
     NeedsFormat {
@@ -295,12 +297,12 @@ pub enum Usage {
     },
     /// An option requires a session without feedback.
     #[error(
-        "`{0}` has a meaning with `--one-way` and in formats without feedback only; add `--one-way`, or leave it out"
+        "`{0}` applies only with `--one-way` and in formats without feedback; add `--one-way`, or leave out `{0}`"
     )]
     NeedsOneWay(&'static str),
     /// A session without feedback needs a rate.
     #[error(
-        "`--one-way` has no feedback that controls the rate; add `--rate RATE` with a rate that is free on every path"
+        "with `--one-way`, no feedback controls the rate; add `--rate RATE` with a rate that is free on every path"
     )]
     OneWayRate,
     /// An option requires feedback.
@@ -343,10 +345,11 @@ pub enum Failure {
     /// The session ended, but some receivers are incomplete.
     #[error("{0}")]
     Incomplete(String),
-    /// The session ended. All receivers are complete, except for those that were excluded as too slow on request.
+    /// The session ended. All receivers are complete, except for those that `--slow drop` has excluded.
     #[error("{0}")]
     LeftOut(String),
-    /// The session ended. All receivers are complete, except for files that could not be read or changed while they were sent.
+    /// The session ended. All receivers are complete, except for files that could not be read and files that changed while they
+    /// were sent.
     #[error("{0}")]
     WithoutFiles(String),
     /// A check failed. Its report was already printed in full.
@@ -373,7 +376,7 @@ impl From<crate::sim_usage::SimUsage> for Failure {
 }
 
 impl Failure {
-    /// Returns a function for `map_err`. `what` names the failed operation.
+    /// Returns a function for `map_err`. `what` describes the failed operation.
     pub fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Failure {
         |source| Failure::System { what: what.into(), source }
     }
@@ -392,7 +395,7 @@ impl Failure {
         }
     }
 
-    /// Whether the cause is a closed reader of the output, which needs no message.
+    /// Whether no message is needed, because the reader of the output has closed it.
     pub fn is_quiet(&self) -> bool {
         let mut cause: Option<&(dyn Error + 'static)> = Some(self);
         while let Some(error) = cause {
@@ -405,7 +408,7 @@ impl Failure {
         matches!(self, Failure::NobodyReads(_))
     }
 
-    /// Returns the message, followed by messages of its causes that it does not contain.
+    /// Returns the message, followed by the message of each cause that it does not contain already.
     fn with_causes(&self) -> String {
         let mut message = match self {
             Failure::Session(error) => wording::error(error),
@@ -422,7 +425,7 @@ impl Failure {
         message
     }
 
-    /// Returns the message and the advice, which a semicolon separates in messages.
+    /// Splits the message at its first semicolon into a description of the failure and advice.
     pub fn what_and_hint(&self) -> (String, Option<String>) {
         let message = self.with_causes();
         match message.split_once("; ") {
@@ -432,7 +435,7 @@ impl Failure {
     }
 }
 
-/// Returns the failure of an unwritten output. It is quiet if the reader has closed the output.
+/// Returns the failure of a write to the output. The failure is quiet if the reader has closed the output.
 pub fn unwritten(error: io::Error) -> Failure {
     Failure::System { what: "write the output".into(), source: error }
 }
@@ -445,7 +448,8 @@ pub fn number_of_session(error: &faircast::Error) -> u8 {
 /// Exit code when all receivers are complete, except for those that `--slow drop` has excluded.
 pub const LEFT_OUT: u8 = 4;
 
-/// Exit code when all receivers are complete, except for files that could not be read or changed while they were sent.
+/// Exit code when all receivers are complete, except for files that could not be read and files that changed while they were
+/// sent.
 pub const WITHOUT_FILES: u8 = 5;
 
 /// Returns the name of a failure in JSON.
@@ -477,7 +481,7 @@ pub fn number(failure: &Failure) -> u8 {
     }
 }
 
-/// Prints the failure and the advice on standard error, and returns the exit code.
+/// Prints the description of the failure and the advice on standard error. Returns the exit code.
 pub fn conclude(outcome: Result<(), Failure>) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
     if failure.is_quiet() {
@@ -486,7 +490,7 @@ pub fn conclude(outcome: Result<(), Failure>) -> ExitCode {
     }
     let (what, hint) = failure.what_and_hint();
     let mut people = Outlet::stderr(outlet::dropped);
-    // Errors of standard error cannot be reported.
+    // A failed write to standard error cannot be reported.
     let _ = writeln!(people, "{} {}", painted("error:", "1;31"), safe::text(&what));
     if let Some(hint) = hint {
         let _ = writeln!(people, "\n{} {}", painted("hint:", "1"), safe::text(&hint));
@@ -518,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_reader_causes_no_message() {
+    fn closed_output_is_a_failure_without_a_message() {
         let gone = io::Error::from(io::ErrorKind::BrokenPipe);
         assert!(unwritten(gone).is_quiet());
         let full = io::Error::from(io::ErrorKind::StorageFull);

@@ -12,7 +12,7 @@ use faircast::{
 use std::io;
 use std::path::Path;
 
-/// A setting that some formats lack: its feature, its option, and whether it was given.
+/// A setting that some formats lack: its feature, the name of its option, and whether the option was given.
 type Asked = (Feature, &'static str, bool);
 
 /// Returns an error if a setting was given that the format lacks.
@@ -58,7 +58,7 @@ impl args::Send {
         ];
         let options = self.sending.format.options()?;
         refuse(format, &asked)?;
-        // `refuse` has rejected a name that the format cannot send.
+        // `refuse` has already refused a name if the format cannot send it.
         let content = session::send_content(self.paths, self.name)?;
         let source = Source { format, content, options, session: self.session, sending: self.sending };
         source.resolve(&asked, Some(&unanswered), self.output_options)
@@ -120,7 +120,7 @@ impl Source {
         let mut warnings = Vec::new();
         if !sending.no_key {
             let title = format.declaration().title;
-            warnings.push(format!("{title} is not sealed: every host on the network can read and forge it"));
+            warnings.push(format!("{title} is not encrypted: every host on the network can read and forge the packets of this session"));
         }
         warnings.extend(rate.map(session::fixed_rate_warning));
         let mut request = SourceRequest::new(session::source_place(&session, &sending), content);
@@ -160,7 +160,7 @@ impl args::Recv {
         let options = self.format.options()?;
         refuse(format, &asked)?;
         if self.serve {
-            let why = "only sessions of the native format are received one after another";
+            let why = "`--serve` receives only sessions in faircast's own format";
             return Err(Usage::NotOver { option: "--serve".to_owned(), format, why });
         }
         self.check_source()?;
@@ -178,7 +178,7 @@ impl args::Recv {
 /// Runs a session in a foreign format and reports it.
 ///
 /// # Errors
-/// The error of a failed session, or its shortfall.
+/// An error if the session failed, or if its report states an incomplete result.
 pub fn run<'a, C: Configuration<Report: Outcome>>(
     role: Role,
     resolved: Resolved<C>,
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn features_unsupported_by_a_format_are_refused_with_a_reason() {
+    fn requests_for_unsupported_format_features_are_refused() {
         for option in ["expect 3", "slow drop:1M", "key k", "port 9", "report r", "invite h"] {
             let name = option.split(' ').next().expect("a word");
             is_refused(&format!("faircast send Cargo.toml --wire pgm --{option}"), name);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_or_conflicting_format_options_are_refused_by_name() {
+    fn error_names_the_missing_or_conflicting_format_option() {
         is_refused("faircast send Cargo.toml --wire alc", "rate");
         is_refused("faircast send Cargo.toml --wire alc --cc rlc --rate 1M", "rate");
         is_refused("faircast send Cargo.toml --wire alc --cc tfmcc", "cc");

@@ -1,4 +1,4 @@
-//! Lists of hosts: one per line, with errors of lines.
+//! Files that list hosts, one per line. Errors name the line.
 
 use crate::failure::Usage;
 use crate::values;
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Maximum number of hosts that are invited and served by unicast.
+/// Maximum number of invited hosts, which are served by unicast.
 pub const MAX_HOSTS: usize = 1024;
 
 /// Maximum length of a list, in bytes.
@@ -21,7 +21,7 @@ const MAX_RECEIVERS: usize = 10_000;
 /// Reads the receivers that a session requires: one name or address per line. Text after `#` is a comment.
 ///
 /// # Errors
-/// [`Usage`] when the file cannot be read, or a line is not a name or repeats another one.
+/// [`Usage`] when the file cannot be read, when a line is not a name or address, or when a line repeats an earlier line.
 pub fn read_receivers(path: &Path) -> Result<Vec<RequiredHost>, Usage> {
     parse_receivers(path, &text_of(path)?)
 }
@@ -60,7 +60,7 @@ fn text_of(path: &Path) -> Result<String, Usage> {
 /// Reads the hosts to invite: one `HOST` or `HOST:PORT` per line. Text after `#` is a comment.
 ///
 /// # Errors
-/// [`Usage`] when the file cannot be read, or a line is not a host or repeats another one.
+/// [`Usage`] when the file cannot be read, when a line is not a host, or when a line repeats an earlier line.
 pub fn read(path: &Path) -> Result<Vec<InvitedHost>, Usage> {
     parse(path, &text_of(path)?)
 }

@@ -1,5 +1,5 @@
-//! JSON of a session: one object per line, with its type in `event`. Events and reports are the transport's types. Their names
-//! and units are a format that scripts depend on: fields are added, but never renamed.
+//! JSON of a session: one object per line, with its type in `event`. Scripts depend on the names and units of the fields. Later
+//! versions add fields, but never rename fields. Events and reports are types of the transport.
 
 use crate::failure::{Failure, class_name};
 use crate::safe;
@@ -64,7 +64,7 @@ pub fn write(out: &mut (impl Write + ?Sized), line: &impl Serialize) -> io::Resu
     out.flush()
 }
 
-/// Returns the line in place of `count` dropped lines.
+/// Returns the line that replaces `count` dropped lines.
 pub fn dropped(count: u64) -> String {
     line(&Event::Dropped { count })
 }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn relay_events_name_their_session_and_branch() {
+    fn relay_events_contain_their_session_and_branch() {
         let schema = Schema::read();
         let mut line =
             serde_json::json!({ "event": "warning", "message": "m", "relayed": 0, "branch": null });

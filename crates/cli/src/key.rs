@@ -75,7 +75,7 @@ enum KeyKind {
     Group,
     /// A key for relays, derived from this group key.
     Relay(Box<GroupKey>),
-    /// A pair of keys: the private one signs content, the public one verifies it.
+    /// A pair of keys: the private key signs content, the public key verifies it.
     Pair,
 }
 
@@ -87,11 +87,11 @@ impl Resolved {
 }
 
 impl Keygen {
-    /// Resolves the kind of the key, and its place.
+    /// Resolves the kind and the destination of the key.
     ///
     /// # Errors
-    /// [`Usage`] when the group key of a relay key cannot be read, or when a pair, which consists of two files, would go to
-    /// standard output.
+    /// [`Usage`] when the group key of a relay key cannot be read. [`Usage`] when a key pair would be written to standard output,
+    /// because a pair needs two files.
     pub fn resolve(self) -> Result<Resolved, Usage> {
         let (kind, name) = match &self.relay {
             None if self.sign => (KeyKind::Pair, "faircast.sign"),
@@ -137,8 +137,8 @@ pub fn run(resolved: Resolved, out: &mut impl Write, people: &mut impl Write) ->
         ),
         KeyKind::Relay(_) => writeln!(
             people,
-            "{file} holds the key of relays (id {id}); copy it to relays alone: it passes sessions of the group on and does not \
-             open their content"
+            "{file} holds a relay key (id {id}); copy it only to relays, which can relay the sessions of the group with this key, but cannot \
+             decrypt the content"
         ),
     }
     .map_err(unwritten)
@@ -178,7 +178,8 @@ pub fn show(show: &KeyShow, out: &mut impl Write) -> Result<(), Failure> {
         ids.map(|id| describe("verifies, public", id, VERIFIERS_MAY, VERIFIERS_MAY_NOT)).collect()
     } else {
         let ring: KeyRing = text.parse().map_err(malformed(&show.file))?;
-        let kinds = ["group, seals and opens"].into_iter().chain(std::iter::repeat("group, opens only"));
+        let kinds =
+            ["group, encrypts and decrypts"].into_iter().chain(std::iter::repeat("group, decrypts only"));
         let keys = ring.keys().iter().zip(kinds);
         keys.map(|(key, kind)| describe(kind, key.id(), MEMBERS_MAY, MEMBERS_MAY_NOT)).collect()
     };
@@ -205,19 +206,20 @@ pub fn show(show: &KeyShow, out: &mut impl Write) -> Result<(), Failure> {
 }
 
 const MEMBERS_MAY: &[&str] =
-    &["read content", "send as the source", "answer as any receiver", "make the key of relays"];
+    &["read content", "send as the source", "answer as any receiver", "derive the relay key"];
 const MEMBERS_MAY_NOT: &[&str] = &["change content that is signed"];
-const RELAYS_MAY: &[&str] = &["pass sessions on", "change marks and feedback", "end sessions early"];
-const RELAYS_MAY_NOT: &[&str] = &["read content", "change content", "say that content is complete"];
+const RELAYS_MAY: &[&str] = &["relay sessions", "change marks and feedback", "end sessions early"];
+const RELAYS_MAY_NOT: &[&str] = &["read content", "change content", "report that content is complete"];
 const SIGNERS_MAY: &[&str] = &["sign content as its source"];
-const SIGNERS_MAY_NOT: &[&str] = &["read what is sealed"];
+const SIGNERS_MAY_NOT: &[&str] = &["decrypt sealed content"];
 const VERIFIERS_MAY: &[&str] = &["verify signatures of its source"];
-const VERIFIERS_MAY_NOT: &[&str] = &["sign", "read what is sealed"];
+const VERIFIERS_MAY_NOT: &[&str] = &["sign", "decrypt sealed content"];
 
 /// Mode of files that only their owner can read.
 pub(crate) const OWNERS: u32 = 0o600;
 
-/// Writes a key's line into a file, whose name is extended by `more`. Returns its path; `None` for standard output.
+/// Writes a key's line into a file. `more` is appended to the file name. Returns the path of the file; `None` for standard
+/// output.
 ///
 /// # Errors
 /// [`Usage::KeyExists`], or an error when the file cannot be written.
@@ -244,8 +246,8 @@ fn write_new(path: &Path, line: &str, mode: u32) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Writes a temporary file in the same directory and renames it. The file thus has the right mode and never contains a part of a
-/// key.
+/// Writes a temporary file in the same directory and renames it. The key file therefore has the right mode and never contains a
+/// part of a key.
 fn replace(path: &Path, line: &str, mode: u32) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(directory)?; // made with mode 0600
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_key_file_is_refused_by_name() {
+    fn invalid_key_files_are_refused_with_distinct_errors() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("x");
         assert!(matches!(read(&path), Err(Usage::KeyUnreadable { .. })));
@@ -319,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn derived_hop_key_and_group_key_files_state_their_use() {
+    fn files_of_hop_keys_and_group_keys_state_their_use() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let [group, relay] = ["lab.key", "relay.key"].map(|name| directory.path().join(name));
         made(Place::New(group.clone())).expect("nothing is there yet");
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn both_key_files_of_a_pair_state_their_use() {
+    fn both_files_of_a_key_pair_state_their_use() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("lab.sign");
         signing::make(&Place::New(path.clone()), &mut Vec::new()).expect("nothing is there yet");

@@ -7,10 +7,11 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
 
-/// The variable with targets and their levels, such as `faircast=info` or `faircast::join=info,faircast::cut=debug`.
+/// Environment variable that selects log targets and their levels, such as `faircast=info` or
+/// `faircast::join=info,faircast::cut=debug`.
 const VARIABLE: &str = "FAIRCAST_LOG";
 
-/// Starts writing the selected events to this output, one per line.
+/// Starts to write the selected log events to `out`, one per line.
 pub fn begin(out: &mut Outlet) {
     let Ok(selected) = env::var(VARIABLE) else { return };
     let targets: Targets = match selected.parse() {

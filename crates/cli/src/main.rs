@@ -136,7 +136,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
     }
 }
 
-/// Destination of JSON. Content takes precedence on standard output.
+/// Destination of JSON. If standard output carries content, the destination is standard error.
 #[derive(Clone, Copy)]
 enum Channel {
     Stdout,
@@ -145,7 +145,7 @@ enum Channel {
     Relay,
 }
 
-/// Also reports a usage error as JSON, if that was requested.
+/// Converts a usage error into a failure, and reports it as JSON if `json` is set.
 fn resolved<C>(outcome: Result<Resolved<C>, failure::Usage>, json: bool) -> Result<Resolved<C>, Failure> {
     outcome.map_err(|usage| {
         let failure = Failure::from(usage);
@@ -165,7 +165,7 @@ fn send_as(resolved: Resolved<FormatSource>) -> Result<(), Failure> {
     in_session(Channel::Stdout, |output, stop| formats::run(Role::Unanswered, resolved, output, stop))
 }
 
-/// Runs a source that `start` or Enter can start early.
+/// Runs a source. `start` or the Enter key can start its session early.
 fn send_or_stream(resolved: Resolved<SendConfig>) -> Result<(), Failure> {
     let has_keyboard = start::on_request(&resolved.config.start)?;
     in_session(Channel::Stdout, |output, stop| {
@@ -192,7 +192,7 @@ fn in_session(
         is_terminal.then(|| printer::block(ProgressDrawTarget::term_like(Box::new(people.terminal()))));
     let outcome =
         run(Output { program: &mut program, people: &mut people, block, keyboard: Keyboard::None }, &stop);
-    // A reader that does not read standard error is ignored.
+    // The error is ignored if no program reads standard error.
     let _ = people.finish();
     match program.finish() {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe && outcome.is_ok() => {

@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use std::io::Write;
 use std::path::Path;
 
-/// Writes the manual page of a command, or of `faircast` without names.
+/// Writes the manual page of a command. If `names` is empty, writes the page of `faircast`.
 ///
 /// # Errors
 /// When the command does not exist, or the page cannot be written.
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_have_manual_pages_and_unknown_names_list_them() {
+    fn error_about_a_manual_page_lists_the_existing_commands() {
         let of = |names: &[&str]| {
             let (names, mut text) =
                 (names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), Vec::new());

@@ -4,8 +4,9 @@
 //!   session -- write, flush --> queue, the oldest dropped when full --> thread --> pipe, terminal, file
 //! ```
 //!
-//! A thread for each output writes the queued lines. It leaves half of a pipe free until the end. The last lines thus reach a
-//! program that reads its pipe only after the command has ended.
+//! For each output, a thread writes the queued lines. If the output is a pipe, the thread leaves half of the pipe free until the
+//! end of the command. This space is for the last lines: they reach a program that reads its pipe only after the command has
+//! ended.
 
 use crate::units;
 use indicatif::TermLike;
@@ -20,30 +21,31 @@ use std::time::{Duration, Instant};
 /// Bound of a queue, in bytes.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Time without progress at the end, after which only the last lines are written.
+/// Time without progress after which, at the end of the command, all lines except the last lines are dropped.
 const STALL: Duration = Duration::from_secs(2);
 
-/// Time to write the last lines without progress. A reader that makes progress is waited for up to [`MAX_WAIT`].
+/// Maximum time to write the last lines if the reader makes no progress. `MAX_WAIT` is the maximum time to write all lines if the
+/// reader makes progress.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
-/// Number of last lines of a session: `error` and `done`, or the summary.
+/// Number of lines that are written even if the reader makes no progress: `error` and `done`, or the summary.
 const LAST: usize = 2;
 
 /// Interval of checks of a full pipe.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Returns the line of text in place of `count` dropped lines.
+/// Returns the line of text that replaces `count` dropped lines.
 pub fn dropped(count: u64) -> String {
     format!("warning: {}\n", not_read(count))
 }
 
-/// Returns the phrase for `count` lines or events that were dropped.
+/// Returns a phrase about `count` dropped lines or events.
 pub fn not_read(count: u64) -> String {
     format!("{} dropped: the output was not read in time", units::count(count, "line"))
 }
 
-/// Returns the text in place of a number of dropped lines.
+/// A function that returns the text that replaces a number of dropped lines.
 pub type DropNotice = fn(u64) -> String;
 
 /// An output of the process. A clone writes to the same queue.
@@ -80,7 +82,7 @@ enum End {
     /// The session continues.
     #[default]
     No,
-    /// The last lines are written, and may fill the pipe.
+    /// Only the last lines are written. They may fill the pipe.
     Last,
 }
 
@@ -98,7 +100,7 @@ impl Outlet {
     fn new(fd: BorrowedFd<'static>, notice: DropNotice) -> Outlet {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), notice });
         let theirs = Arc::clone(&shared);
-        // The thread ends with the process: a reader that does not read blocks it in a system call.
+        // No thread joins this thread: a reader that does not read may block it until the process ends.
         let started = thread::Builder::new().name("output".to_owned()).spawn(move || theirs.write_to(fd));
         if let Err(error) = started {
             shared.lock().failed = Some(error.kind());
@@ -111,8 +113,8 @@ impl Outlet {
         Terminal { outlet: Mutex::new(self.clone()) }
     }
 
-    /// Waits until everything is written, as long as the reader makes progress. Otherwise only the last lines are written, if the
-    /// pipe has room for them.
+    /// Waits until all lines are written, as long as the reader makes progress. If the reader makes no progress, only the last
+    /// lines are written, provided that the pipe has room for them.
     ///
     /// # Errors
     /// The error of the output; [`io::ErrorKind::TimedOut`] when the reader does not read.
@@ -153,7 +155,7 @@ impl Write for Outlet {
         Ok(bytes.len())
     }
 
-    /// Queues the written bytes. Returns the error of an earlier line.
+    /// Queues the bytes that `write` has received. Returns the error of an earlier line.
     fn flush(&mut self) -> io::Result<()> {
         let mut state = self.shared.lock();
         if let Some(kind) = state.failed {
@@ -373,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_drops_the_oldest_lines_and_counts_them() {
+    fn full_queue_drops_the_oldest_lines_and_counts_them() {
         let mut state = State::default();
         (0..3).for_each(|_| state.push(vec![0; MAX_BYTES / 2]));
         assert_eq!((state.lines.len(), state.dropped, state.bytes), (2, 1, MAX_BYTES));
@@ -393,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn outlet_drops_lines_and_finishes_when_reading_resumes() {
+    fn outlet_drops_lines_while_unread_and_finishes_when_read() {
         let (mut outlet, mut reader) = piped();
         fill(&mut outlet, 2 * MAX_BYTES / 200);
         let lines = thread::spawn(move || {
@@ -403,13 +405,14 @@ mod tests {
         outlet.finish().expect("it is read");
         let shared = Arc::clone(&outlet.shared);
         assert_eq!(shared.lock().failed, None);
-        // The writing end is leaked, so that the reader cannot read to the end. The test counts written lines instead.
+        // The writing end of the pipe is leaked, so the reader never reaches the end of the pipe. The test counts written lines
+        // instead.
         assert!(shared.lock().written < 2 * MAX_BYTES as u64 / 200, "some lines were dropped");
         drop(lines);
     }
 
     #[test]
-    fn closed_reader_is_reported_at_finish_and_at_the_next_line() {
+    fn closed_pipe_is_reported_at_finish_and_at_the_next_line() {
         let (mut outlet, reader) = piped();
         drop(reader);
         writeln!(outlet, "one").expect("it is queued");

@@ -20,7 +20,7 @@ use std::net::{IpAddr, SocketAddr};
 pub enum Role {
     /// A source: `send` or `stream`.
     Source,
-    /// `send` and `stream` to hosts by unicast alone, with a group that stays on this host.
+    /// A source that serves hosts only by unicast. It sends no multicast to the network.
     Unicast,
     /// `send` and `stream` to receivers that send no feedback.
     Unanswered,
@@ -57,7 +57,7 @@ pub enum Keyboard {
 
 /// Destination of output for people.
 pub enum Human<'a> {
-    /// No destination: a program reads JSON.
+    /// No output for people, because a program reads JSON.
     Nobody,
     /// One line per second.
     Lines(&'a mut dyn Write),
@@ -74,18 +74,18 @@ pub struct EventPrinter<'a> {
     stop: &'a Stop,
     reader: Reader,
     keyboard: Keyboard,
-    /// The session of the current event, if there are several sessions.
+    /// The session of the following events; `None` if only one session runs.
     of: Option<Turn>,
     /// The block of each session.
     blocks: BTreeMap<u32, String>,
 }
 
-/// A session among several, whose event is reported.
+/// One of several sessions, whose events are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     /// Number of the session, from 1.
     pub session: u32,
-    /// Whether output for people states the number.
+    /// Whether other sessions run. If they do, output for people contains the number of the session.
     pub beside: Beside,
 }
 
@@ -103,7 +103,7 @@ pub enum Beside {
 pub enum Reader {
     /// No error has occurred.
     Reads,
-    /// The program has closed its end.
+    /// The program has closed the output.
     Gone,
 }
 
@@ -119,7 +119,7 @@ impl Level {
 }
 
 impl<'a> EventPrinter<'a> {
-    /// Creates a printer that sets `stop` when the reader of `program` closes its end.
+    /// Creates a printer. The printer sets `stop` when the program that reads the JSON closes the output.
     pub fn new(
         role: Role,
         level: Level,
@@ -150,13 +150,13 @@ impl<'a> EventPrinter<'a> {
         self.of = Some(turn);
     }
 
-    /// Removes the output of a session that has ended.
+    /// Removes the displayed block of a session that has ended.
     pub fn forget(&mut self, session: u32) {
         self.blocks.remove(&session);
         self.paint();
     }
 
-    /// Returns the prefix of a line with the number of the session, or an empty text for a single session.
+    /// Returns the prefix of a line, which contains the number of the session. Returns an empty text if no other session runs.
     fn mark(&self) -> String {
         match self.of {
             Some(Turn { session, beside: Beside::Others }) => format!("[{session}] "),
@@ -196,7 +196,7 @@ impl<'a> EventPrinter<'a> {
         }
     }
 
-    /// Prints a sentence for people. Errors of standard error are ignored.
+    /// Prints a sentence for people. A failure to write standard error is ignored.
     pub fn say(&mut self, sentence: &str) {
         let sentence = format!("{}{sentence}", self.mark());
         match &mut self.human {
@@ -246,7 +246,7 @@ impl<'a> EventPrinter<'a> {
         }
     }
 
-    /// Shows the blocks of all sessions, one below the other.
+    /// Shows the blocks of all sessions, each below the previous block.
     fn paint(&self) {
         if let Human::Block(bar) = &self.human {
             bar.set_message(self.blocks.values().map(String::as_str).collect::<Vec<_>>().join("\n"));
@@ -266,7 +266,7 @@ pub fn warning(text: &str) -> String {
     format!("{} {}", painted("warning:", "1;33"), safe::text(text))
 }
 
-/// Text before it is coloured.
+/// Text of a message, before colours are added.
 enum Words {
     Plain(String),
     Warning(String),
@@ -314,7 +314,7 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
         Event::OtherSource { host, address, followed } => (
             Level::Normal,
             Words::Warning(format!(
-                "{host} at {address} sends on this group, too; this host receives from {followed} (--accept takes sources by name)"
+                "{host} at {address} also sends to this group; this host receives from {followed} (--accept selects sources by name)"
             )),
         ),
         Event::Busy { host, address, source, content, done: true, .. } => {
@@ -336,13 +336,13 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
         }
         Event::Left { host, reason, .. } => {
             let reason = reason.as_deref().unwrap_or("no reason given");
-            (Level::Normal, Words::Warning(format!("{host} left incomplete ({reason})")))
+            (Level::Normal, Words::Warning(format!("{host} has left before it was complete ({reason})")))
         }
         Event::Receipt(receipt) if receipt.valid && receipt.known != Some(false) => {
             (Level::Verbose, Words::Plain(format!("{} has signed a receipt", receipt.host)))
         }
         Event::Receipt(receipt) => {
-            let why = if receipt.valid { "by none of the known keys" } else { "not valid" };
+            let why = if receipt.valid { "signed by an unknown key" } else { "not valid" };
             (Level::Normal, Words::Warning(format!("the receipt of {} is {why}", receipt.host)))
         }
         Event::SlowReceiver { host, rate, action, .. } => {
@@ -365,7 +365,7 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
         }
         Event::Output { layer, flow: Flow::Starts, to, .. } => {
             let to = to.as_ref().map_or_else(String::new, |to| format!(", to {to}"));
-            (Level::Verbose, Words::Plain(format!("layer {layer} comes{to}")))
+            (Level::Verbose, Words::Plain(format!("layer {layer} starts{to}")))
         }
         Event::Output { layer, flow: Flow::Stops, bytes, .. } => {
             (Level::Verbose, Words::Plain(format!("layer {layer} stops after {}", units::bytes(*bytes))))
@@ -378,10 +378,12 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
     })
 }
 
-/// Describes sockets without a network's group by their purpose.
+/// Describes the purpose of a socket that serves no multicast session; `None` for other sockets.
 fn by_unicast(role: Role, place: SocketAddr, local: IpAddr) -> Option<String> {
     match role {
-        Role::Receiver if place.ip() == local => Some(format!("waiting at {place} until a source invites")),
+        Role::Receiver if place.ip() == local => {
+            Some(format!("waiting at {place} for the invitation of a source"))
+        }
         Role::Receiver if place.port() == RELAY_PORT && place.ip().is_multicast() => {
             Some(format!("looking for the nearest relay in {place} from {local}"))
         }
@@ -469,7 +471,7 @@ pub fn progress_block(role: Role, progress: &Progress) -> String {
     lines.join("\n")
 }
 
-/// Returns the loss if it is known. A source knows the loss from the feedback of receivers.
+/// Returns the loss if it is known. A source derives the loss from the feedback of receivers.
 fn loss(role: Role, progress: &Progress) -> Option<String> {
     let is_known = !role.counts() || progress.rtt.is_some();
     is_known.then(|| format!("loss {}", units::percent(progress.loss)))
@@ -486,10 +488,10 @@ fn waiting(joining: &Joining) -> String {
     if failed.is_empty() {
         let names = named(absent.iter().cloned());
         let names = names.map_or_else(String::new, |names| format!(": {names}"));
-        return format!("waiting for {missing} of {}{names}", units::count(*expected, "receiver"));
+        return format!("waiting: {missing} of {} missing{names}", units::count(*expected, "receiver"));
     }
     let failed = failed.iter().map(|one| format!("{} failed ({})", one.host, one.reason));
-    let absent = absent.iter().map(|host| format!("{host} not there"));
+    let absent = absent.iter().map(|host| format!("{host} has not joined"));
     let names = named(failed.chain(absent)).unwrap_or_default();
     format!("waiting: {joined} of {expected} ready; {names}")
 }
@@ -503,7 +505,7 @@ fn named(names: impl Iterator<Item = String>) -> Option<String> {
     (!names.is_empty()).then(|| safe::text(&format!("{shown}{more}")).into_owned())
 }
 
-/// Describes receivers that work on files, with the progress of each.
+/// Describes receivers that process files, with the progress of each receiver.
 fn working(role: Role, progress: &Progress) -> Option<String> {
     let first = progress.busy.first()?;
     let work = format!("{}, {} %", first.activity, first.percent);
@@ -517,7 +519,7 @@ fn working(role: Role, progress: &Progress) -> Option<String> {
     Some(format!("{}: {work}{others}", safe::text(&first.host)))
 }
 
-/// Names the limit of the rate: the network, or the host itself.
+/// Names the host that limits the rate, and states whether its buffers are the limit.
 fn limiting(progress: &Progress) -> Option<String> {
     match (&progress.limited_by, &progress.window_of, &progress.representative) {
         (Some(Limit::Window), Some(host), _) => Some(format!("limited by the buffers of {host}")),
@@ -612,17 +614,17 @@ mod tests {
             Progress { joining: Some(joining), ..halfway() }
         };
         let line = |progress| progress_line(Role::Source, &progress);
-        assert_eq!(line(joining(16, &[], &[])), "12 s  waiting for 14 of 30 receivers");
+        assert_eq!(line(joining(16, &[], &[])), "12 s  waiting: 14 of 30 receivers missing");
         assert_eq!(
             line(joining(28, &["lab-07", "lab-12"], &[])),
-            "12 s  waiting for 2 of 30 receivers: lab-07, lab-12"
+            "12 s  waiting: 2 of 30 receivers missing: lab-07, lab-12"
         );
         assert_eq!(
             line(joining(28, &["pc3"], &[("pc2", "its disk is full")])),
-            "12 s  waiting: 28 of 30 ready; pc2 failed (its disk is full), pc3 not there"
+            "12 s  waiting: 28 of 30 ready; pc2 failed (its disk is full), pc3 has not joined"
         );
         let many = progress_block(Role::Source, &joining(20, &["a", "b", "c", "d", "e"], &[]));
-        assert!(many.starts_with("waiting for 10 of 30 receivers: a, b, c, d and more for "), "{many}");
+        assert!(many.starts_with("waiting: 10 of 30 receivers missing: a, b, c, d and more for "), "{many}");
     }
 
     #[test]
@@ -633,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_block_names_limiting_receiver_and_fits_80_columns() {
+    fn progress_block_fits_80_columns_and_has_the_limiting_receiver() {
         let block = progress_block(Role::Source, &halfway());
         assert!(block.contains("limited by lab-07; 3 of 8 receivers done"), "{block}");
         assert!(block.contains("2:48 left"), "{block}");
@@ -695,7 +697,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_prints_nothing_and_verbose_prints_joins() {
+    fn option_quiet_prints_nothing_and_verbose_prints_joins() {
         let joined = Event::Joined {
             receiver: None,
             host: "lab-07".into(),
@@ -707,7 +709,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_interface_is_stated_except_for_unicast_sources() {
+    fn loopback_interface_is_reported_except_by_unicast_sources() {
         let opened = Event::Opened {
             group: "239.255.70.1:5777".parse().expect("a literal"),
             interface: "lo".into(),
@@ -721,7 +723,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_reader_stops_the_session() {
+    fn session_stops_if_its_json_output_is_closed() {
         struct Closed;
         impl Write for Closed {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

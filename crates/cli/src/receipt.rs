@@ -1,4 +1,4 @@
-//! `receipt`: verifies receipts without the session, and reads the keys that must sign them.
+//! `receipt`: verifies receipts after the session, and reads the public keys whose holders must sign receipts.
 
 mod claims;
 
@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 /// Maximum number of files in a directory of public keys.
 const MAX_FILES: usize = 10_000;
 
-/// Maximum number of contradictions that are named; further ones are counted.
+/// Maximum number of contradictions that are described. Further contradictions are only counted.
 const MAX_NAMED: usize = 5;
 
-/// Maximum length of a report, in bytes: 65,536 receipts and as many receivers.
+/// Maximum length of a report, in bytes. It has room for 65,536 receipts and as many receivers.
 const MAX_REPORT: u64 = 256 << 20;
 
 /// A receipt as a line of JSON.
@@ -95,7 +95,7 @@ pub fn verify(typed: &ReceiptVerify, out: &mut impl Write) -> Result<(), Failure
     }
     if wrong > 0 {
         let all = units::count(receipts.signed.len() as u64, "receipt");
-        faults.push(format!("not valid, or by another key: {wrong} of {all}"));
+        faults.push(format!("not valid, or signed by an unknown key: {wrong} of {all}"));
     }
     let silent = keys.map_or(0, |keys| keys.difference(&used).count());
     if silent > 0 {
@@ -103,7 +103,7 @@ pub fn verify(typed: &ReceiptVerify, out: &mut impl Write) -> Result<(), Failure
     }
     if root.is_some() && root != receipts.root_hash() {
         faults.push(
-            "the content differs from the signed content: names, times, modes or bytes differ from what was sent, or --preserve does"
+            "the content differs from the signed content: its names, times, modes or bytes have changed, or --preserve has another value than at `send`"
                 .to_owned(),
         );
     }
@@ -130,7 +130,7 @@ pub fn verify(typed: &ReceiptVerify, out: &mut impl Write) -> Result<(), Failure
 fn uncovered(report: &Report) -> String {
     let outcomes = match report.unsigned() {
         0 => String::new(),
-        some => format!(", and the outcome of {} without a receipt there", units::count(some, "receiver")),
+        some => format!(", and the outcome of {} without a receipt", units::count(some, "receiver")),
     };
     format!("not signed: the report's addresses, byte counts, times, rates and losses{outcomes}")
 }
@@ -185,7 +185,7 @@ mod tests {
     use faircast_wire::{Name, Receipt};
     use std::fs;
 
-    /// Returns a report about `content`, with a receipt signed by each of these keys.
+    /// Returns a report about `content`. It contains one receipt for each of `keys`, signed with this key.
     fn report(content: &Path, keys: &[u8]) -> ReceiptsReport {
         let mut report = ReceiptsReport {
             session: "0000002a".into(),
@@ -221,7 +221,7 @@ mod tests {
         report
     }
 
-    /// Returns the JSON report of a session in which all receivers of these receipts were complete.
+    /// Returns the JSON report of a session in which the signers of all receipts were complete.
     fn whole(receipts: &ReceiptsReport) -> serde_json::Value {
         let receivers: Vec<_> = receipts
             .signed
@@ -280,11 +280,11 @@ mod tests {
         let mut changed = good.clone();
         changed.signed[0].signed_at += 1;
         write(&changed);
-        fails(&[&report_at], "not valid, or by another key: 1 of 2 receipts");
+        fails(&[&report_at], "not valid, or signed by an unknown key: 1 of 2 receipts");
         let mut another = good.clone();
         another.salt = "03".repeat(16);
         write(&another);
-        fails(&[&report_at], "not valid, or by another key: 2 of 2 receipts");
+        fails(&[&report_at], "not valid, or signed by an unknown key: 2 of 2 receipts");
         write(&report(&path("image"), &[1, 9]));
         fails(&[&report_at, "--keys", &keys_at], "1 key without a receipt");
         let line: serde_json::Value = serde_json::from_str(

@@ -28,9 +28,9 @@ const AGENT_PORT: &str = "5778";
 /// An event of a relay as a line of JSON.
 #[derive(Serialize)]
 struct EventLine<'a> {
-    /// Number of sessions that were found before this one.
+    /// Number of sessions that the relay found before the session of this event.
     relayed: u64,
-    /// The branch, in the order of `--to`; null: the upstream side.
+    /// Index of the branch in the order of `--to`; null for the upstream side.
     branch: Option<usize>,
     #[serde(flatten)]
     event: &'a Event,
@@ -142,7 +142,7 @@ fn read_key(path: &Path, warnings: &mut Vec<String>) -> Result<HopKey, Usage> {
 /// Relays sessions until `stop` is set.
 ///
 /// # Errors
-/// When the sockets cannot be opened, or another relay runs on this host.
+/// When the sockets cannot be opened, or when another relay runs on this host.
 pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Failure> {
     let Resolved { config, control, warnings, level, json } = resolved;
     let Output { program, people, .. } = output;
@@ -177,12 +177,12 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Fa
         let done = RelayDone { ok: ended.is_ok(), sessions };
         let _ = json::write(program, &Line::done(&done, system::cpu_seconds()));
     } else if ended.is_ok() && level > Level::Quiet {
-        say(&format!("stopped; passed on {}", units::count(sessions, "session")));
+        say(&format!("stopped; relayed {}", units::count(sessions, "session")));
     }
     ended
 }
 
-/// Returns the line in place of `count` dropped lines.
+/// Returns the line that replaces `count` dropped lines.
 pub fn dropped(count: u64) -> String {
     json::line(&EventLine { relayed: 0, branch: None, event: &Event::Dropped { count } })
 }
@@ -193,10 +193,10 @@ fn words(event: &Event, reported: &RelayEvent, level: Level) -> Option<String> {
     let role = if branch.is_some() { crate::printer::Role::Source } else { crate::printer::Role::Receiver };
     match (event, branch) {
         (Event::Progress(_), _) => None,
-        // A relay that looks for its next session opens the same sockets again.
+        // To search for its next session, a relay opens the same sockets again. This event is not printed.
         (Event::Opened { .. }, None) if reported.session > 0 && level < Level::Verbose => None,
         (Event::Joined { host, address, .. }, None) if level > Level::Quiet => {
-            Some(format!("passing on a session of {host} from {address}"))
+            Some(format!("relaying a session of {host} from {address}"))
         }
         (_, Some(branch)) => {
             sentence(role, event, level).map(|text| format!("branch {}: {text}", branch + 1))
@@ -225,12 +225,12 @@ pub fn status(control: Option<PathBuf>, json: bool, out: &mut impl Write) -> Res
     }
     if status.turned_away > 0 {
         lines.push(
-            "a host was refused: as many hosts as --max-children allows are served by unicast already"
+            "a host was refused: the maximum number of hosts (--max-children) is already served by unicast"
                 .to_owned(),
         );
     }
     if status.sessions.is_empty() {
-        lines.push("no session is passed on".to_owned());
+        lines.push("no session is being relayed".to_owned());
     }
     lines.iter().try_for_each(|line| writeln!(out, "{}", safe::text(line))).map_err(unwritten)
 }
@@ -269,7 +269,7 @@ fn reported(session: &RelayedSession, lines: &mut Vec<String>) {
     }
 }
 
-/// Describes the branches of an active router, and its handling of packets.
+/// Describes the branches of an active router, and the packets that it has processed.
 fn router_lines(session: &RelayedSession, hop: &HopStatus, lines: &mut Vec<String>) {
     lines.push(format!(
         "  router: {} packets received, {} forwarded, {} retransmitted; {} queued, {} cached, {} dropped at full queues",
@@ -286,7 +286,7 @@ fn router_lines(session: &RelayedSession, hop: &HopStatus, lines: &mut Vec<Strin
     }
 }
 
-/// Describes an agent's children and its work for them.
+/// Describes the children of an agent, and the work of the agent for these children.
 fn agent_lines(session: &RelayedSession, agent: &faircast::AgentStatus, lines: &mut Vec<String>) {
     lines.push(format!(
         "  agent: retransmitted {} packets, forwarded {} to slow children ({} now); minimum window {:.1} packets, {} cached",

@@ -28,7 +28,7 @@ enum Format {
 /// Time limit for the reader of a pipe.
 const READ_WITHIN: Duration = Duration::from_secs(5);
 
-/// A report that will be written. Until then the file is empty, so that it cannot be mistaken for an older report.
+/// A report that will be written. The file is empty until then, so that no reader mistakes an older report for this one.
 #[derive(Debug)]
 pub struct ReportFile {
     path: PathBuf,
@@ -40,7 +40,7 @@ pub struct ReportFile {
 #[derive(Debug)]
 enum Place {
     File(File),
-    /// A named pipe. It is opened when the report is written, because opening waits for its reader.
+    /// A named pipe. It is opened only when the report is written, because the open blocks until a program reads the pipe.
     Pipe,
 }
 
@@ -61,12 +61,12 @@ impl Place {
     }
 }
 
-/// Writes in a separate thread, which a pipe without a reader may block.
+/// Writes in a separate thread, because the open and the writes block until a program reads the pipe.
 fn write_to_pipe(path: PathBuf, text: String) -> io::Result<()> {
     let (done, outcome) = mpsc::channel();
     thread::Builder::new().name("report".to_owned()).spawn(move || {
         let pipe = File::options().write(true).open(path);
-        // The channel is closed after the time limit.
+        // The send fails if `READ_WITHIN` has passed.
         let _ = done.send(pipe.and_then(|mut pipe| pipe.write_all(text.as_bytes())));
     })?;
     outcome.recv_timeout(READ_WITHIN).unwrap_or_else(|_| {
@@ -82,7 +82,7 @@ struct Report<'a> {
     ok: bool,
     /// Exit code of the command.
     exit_code: u8,
-    /// Error that explains the exit code; `None` for 0.
+    /// Error that explains the exit code; `None` if the exit code is 0.
     error: Option<String>,
     /// Size of the content, in bytes.
     bytes: u64,
@@ -107,7 +107,8 @@ struct Report<'a> {
 }
 
 impl ReportFile {
-    /// Creates the file, which shows at once whether it can be written. The suffix of its name selects the format.
+    /// Creates the file before the session, so that a path that cannot be written is reported at once. The suffix of the file
+    /// name selects the format.
     ///
     /// # Errors
     /// [`Usage`] when the file cannot be created.
@@ -179,7 +180,8 @@ fn json(report: &Report<'_>) -> String {
     format!("{}\n", safe::json(&text))
 }
 
-/// Returns the report as JUnit XML: a test case for each receiver, and one for the session if it failed for another reason.
+/// Returns the report as JUnit XML. It has a test case for each receiver. If the session failed for another reason, it also has a
+/// test case for the session.
 fn junit(report: &Report<'_>) -> String {
     let failed = report.receivers.iter().filter(|one| one.outcome != ReceiverOutcome::Verified).count();
     let of_session = report.error.as_ref().filter(|_| failed == 0);
@@ -249,7 +251,7 @@ fn numbers(one: &ReceiverReport) -> String {
     )
 }
 
-/// Escapes text for XML, because hosts choose their names.
+/// Escapes text for XML. Texts may contain any characters, because each host chooses its name.
 fn escaped(text: &str) -> String {
     let mut xml = String::with_capacity(text.len());
     for c in safe::text(text).chars() {
@@ -340,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn junit_has_a_case_for_each_receiver_with_escaped_text() {
+    fn junit_report_has_a_case_per_receiver_and_escapes_text() {
         let mut report = dropped();
         report.each.push(receiver("<b>&\"\u{1b}", ReceiverOutcome::Incomplete, Some("a\nb")));
         let xml = text(Format::JUnit, &Ok(report), &[]);

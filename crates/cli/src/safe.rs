@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a terminal interprets the character instead of showing it. Line ends and tabs are allowed here, because texts contain
-/// them only if faircast has written them.
+/// Whether a terminal interprets the character instead of showing it. Line ends and tabs are excepted: texts contain them only if
+/// faircast has written them.
 fn is_command(c: char) -> bool {
     faircast::object::is_command(c) && !matches!(c, '\n' | '\t')
 }
@@ -33,7 +33,8 @@ fn escaped(received: &str, is_command: fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Escapes the same characters in a line of JSON as `\u001b`, which JSON decodes to the original. They occur only in strings.
+/// Escapes the characters that a terminal interprets in a line of JSON, as in `\u001b`. A JSON parser restores the original
+/// characters. The characters occur only within JSON strings.
 pub fn json(line: &str) -> Cow<'_, str> {
     if !line.contains(is_command) {
         return Cow::Borrowed(line);
@@ -66,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn json_escapes_control_characters() {
+    fn control_characters_in_json_are_escaped() {
         let evil = "a\u{1b}b\u{9b}2J\u{202e}c\u{7f}\"\\";
         let line = serde_json::to_string(&[evil]).expect("a string is JSON");
         let shown = json(&line);

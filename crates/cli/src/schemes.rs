@@ -58,7 +58,8 @@ pub fn run(args: &Schemes, out: &mut impl Write) -> Result<(), Failure> {
     written.map_err(unwritten)
 }
 
-/// Returns the parameters of a scheme with their values in both presets, after the presets themselves.
+/// Returns the common parameters of all schemes, then the parameters of this scheme. Each parameter has its values in the two
+/// presets.
 fn parameters(entry: &'static Entry) -> Vec<Parameter> {
     let preset = |name| -> Scheme {
         format!("{},preset={name}", entry.name).parse().expect("every scheme has both presets")
@@ -143,7 +144,7 @@ fn unicast_protocols() -> Vec<&'static str> {
 /// Maximum length of a line of text, in characters.
 const WIDTH: usize = 110;
 
-/// Writes a text after `head`, with further lines indented below the first.
+/// Writes a text after `head`. Further lines of the text are indented by the width of `head`.
 fn reported(out: &mut impl Write, head: &str, text: &str) -> io::Result<()> {
     let mut line = head.to_owned();
     let indent = head.chars().count();

@@ -1,7 +1,7 @@
-//! `recv --serve`: a receiver that runs until it is stopped. It receives several sessions at the same time, and none twice. It
-//! survives the failure of each session: a stopped source, a full disk, a missing network.
+//! `recv --serve`: a receiver that runs until it is stopped. It receives several sessions at the same time, but no session twice.
+//! It continues after a failed session, for example after a stopped source, a full disk or a network outage.
 //!
-//! Each session has a receiver with separate thread and sockets. One more receiver waits for the next session.
+//! Each session has a receiver with a separate thread and separate sockets. One more receiver waits for the next session.
 
 use crate::failure::Failure;
 use crate::printer::{self, Beside, EventPrinter, Role, Turn};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Pause after the first session that failed at once. The pause doubles with each further one.
+/// Pause after a failed session. The pause doubles with each consecutive session that fails at once.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
 /// Maximum pause.
@@ -22,7 +22,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Duration below which a failed session counts as failed at once.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// Interval of checks whether the user requests the end.
+/// Interval at which requests to stop are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A message of a receiver's thread.
@@ -31,9 +31,9 @@ enum ReceiverMessage {
     Ended(Result<ReceiveReport, Error>, Duration),
 }
 
-/// The receivers of this host: one that waits for a session, and the active ones.
+/// The receivers of this host: one receiver that waits for a session, and the active receivers.
 struct Receivers {
-    /// Running receivers by number, and whether each has joined a session.
+    /// Number of each running receiver, and whether this receiver has joined a session.
     running: BTreeMap<u32, bool>,
     most: usize,
     /// Number of additional receivers that may wait when `most` are active. Such a receiver waits for a session that replaces an
@@ -51,7 +51,7 @@ impl Receivers {
         Receivers { running, most, spare, last: 0, pause: FIRST_PAUSE, not_before }
     }
 
-    /// Registers a new receiver and returns its number, if one should be started now.
+    /// If a new receiver should be started now, registers it and returns its number.
     fn start(&mut self, now: Instant) -> Option<u32> {
         let one_waits = self.running.values().any(|takes_part| !takes_part);
         if one_waits || self.running.len() >= self.most + self.spare || now < self.not_before {
@@ -67,14 +67,14 @@ impl Receivers {
         self.running.values().filter(|takes_part| **takes_part).count() < self.most
     }
 
-    /// Returns the session and whether others run at the same time.
+    /// Returns the session, and whether other sessions run at the same time.
     fn turn(&self, session: u32) -> Turn {
         let others = self.running.iter().any(|(other, takes_part)| *other != session && *takes_part);
         Turn { session, beside: if others { Beside::Others } else { Beside::Alone } }
     }
 
-    /// Records the end of a session that lasted for `lasted`. A session that failed at once, as without a network, delays the
-    /// next start.
+    /// Records the end of a session that lasted for `lasted`. After a failed session, the next start is delayed. The delay grows
+    /// if sessions fail at once, for instance without a network.
     fn ended(&mut self, session: u32, is_good: bool, lasted: Duration) {
         self.running.remove(&session);
         self.pause = match !is_good && lasted < AT_ONCE {
@@ -88,7 +88,7 @@ impl Receivers {
 /// Receives sessions, at most `most` at the same time, until `stop` is set. A stop between two sessions is not an error.
 ///
 /// # Errors
-/// When a stop interrupts a session, when the arguments are invalid, or when the reader of the JSON has closed it.
+/// When a stop interrupts a session, when the arguments are invalid, or when the reader of the JSON has closed the output.
 pub fn run<'a>(
     resolved: Resolved<ReceiveConfig>,
     most: usize,
@@ -98,7 +98,7 @@ pub fn run<'a>(
     let Resolved { mut config, output_options, warnings, report: _ } = resolved;
     let mut printer = session::printer(Role::Receiver, output_options, output, stop);
     warnings.into_iter().for_each(|text| printer.event(&Event::warning(text)));
-    // Only one receiver can use a port of this host.
+    // With `--listen` or `--parent`, only one receiver can run, because it occupies a port of this host.
     let has_port = config.listen.is_some() || !config.parents.is_empty();
     let (most, spare) = if has_port { (1, 0) } else { (most, 1) };
     config.accept.places = Some(most);
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn daemon_starts_one_waiting_receiver_and_bounds_running_ones() {
+    fn daemon_has_one_waiting_receiver_and_limits_active_receivers() {
         let (mut receivers, now) = (Receivers::new(2, 1), Instant::now());
         assert_eq!((receivers.start(now), receivers.start(now)), (Some(1), None));
         receivers.running.insert(1, true);

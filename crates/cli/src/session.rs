@@ -27,7 +27,7 @@ use std::time::Duration;
 /// Default share of repair symbols in a layered stream, relative to its source symbols.
 const REPAIR: f64 = 0.1;
 
-/// Default limits of partial files with `--serve`, so that an unattended host deletes abandoned ones.
+/// Default limits of partial files with `--serve`: an unattended host deletes abandoned partial files after a week.
 const SERVED: KeepPartial = KeepPartial::new(Some(Duration::from_secs(7 * 86_400)), None);
 
 /// A resolved configuration, and warnings about it.
@@ -49,7 +49,7 @@ pub struct Output<'a> {
     pub program: &'a mut dyn Write,
     /// Output for people.
     pub people: &'a mut dyn Write,
-    /// The repainted block, if standard error is a terminal.
+    /// The block of lines that is repainted, if standard error is a terminal.
     pub block: Option<ProgressBar>,
     /// Effect of the Enter key.
     pub keyboard: Keyboard,
@@ -99,9 +99,9 @@ impl args::Send {
 
 /// Returns an error if an option was given that requires feedback.
 fn refuse_answers(sending: &args::Sending) -> Result<(), Usage> {
-    let (silent, fixed) = ("nobody answers", "the rate is fixed; use --rate");
+    let (silent, fixed) = ("no receiver sends feedback", "the rate is fixed; use --rate");
     let given = [
-        ("--cc", sending.cc.is_some(), "the rate is fixed, and no congestion control is at work"),
+        ("--cc", sending.cc.is_some(), "the rate is fixed, without congestion control"),
         ("--min", sending.min.is_some(), fixed),
         ("--max", sending.max.is_some(), fixed),
         ("--slow", sending.slow != SlowReceiverPolicy::Follow, silent),
@@ -109,8 +109,8 @@ fn refuse_answers(sending: &args::Sending) -> Result<(), Usage> {
         ("--receivers", sending.receivers.is_some(), silent),
         ("--report", sending.report.is_some(), silent),
         ("--receipts", sending.receipts.is_some(), silent),
-        ("--listen", sending.listen.is_some(), "hosts that are served by unicast answer"),
-        ("--invite", sending.invite.is_some(), "hosts that are served by unicast answer"),
+        ("--listen", sending.listen.is_some(), "hosts that are served by unicast send feedback"),
+        ("--invite", sending.invite.is_some(), "hosts that are served by unicast send feedback"),
     ];
     match given.into_iter().find(|(_, given, _)| *given) {
         Some((option, _, why)) => Err(Usage::NotOneWay { option, why }),
@@ -181,7 +181,8 @@ impl args::Recv {
     /// Checks that the source address is possible, and has the address family of the group.
     pub(crate) fn check_source(&self) -> Result<(), Usage> {
         let Some(source) = self.source else { return Ok(()) };
-        // The address of a parent, or the address to listen at, determines the family instead of the group.
+        // The address at which this receiver listens, or the address of its parent, determines the address family. Without these
+        // addresses, the group determines it.
         let group = match (self.listen, self.parent.first()) {
             (Some(place), _) | (None, Some(&place)) => place.ip(),
             (None, None) => self.session.group().ip(),
@@ -204,8 +205,8 @@ impl args::Recv {
         Ok(Destination::Directory(self.out.clone()))
     }
 
-    /// Returns a warning if the group is source-specific and no source is named. Routers forward such a group only to receivers
-    /// that name the source.
+    /// Returns a warning if the group is source-specific and `--source` is missing. Routers forward such a group only to
+    /// receivers that name its source.
     pub(crate) fn group_warning(&self) -> Option<String> {
         let group = self.session.group().ip();
         let is_multicast = self.listen.is_none() && self.parent.is_empty();
@@ -218,7 +219,7 @@ impl args::Recv {
     }
 }
 
-/// Returns a warning about a rate that does not adapt.
+/// Returns a warning that the rate is fixed and does not adapt to competing flows.
 pub(crate) fn fixed_rate_warning(rate: Rate) -> String {
     let rate = units::rate(rate.bps());
     format!("a fixed rate does not give way to other traffic: make sure that {rate} are free on every path")
@@ -283,7 +284,7 @@ fn layer_inputs(paths: Vec<PathBuf>) -> Result<Vec<LayerInput>, Usage> {
     Ok(paths.into_iter().map(input).collect())
 }
 
-/// Returns standard input as the input of a layer. A file waits for its layer; a pipe does not.
+/// Returns standard input as the input of a layer. A file is read at the rate of the layer. A pipe is read as bytes arrive.
 fn stdin_for_a_layer() -> LayerInput {
     let is_file = Path::new("/dev/stdin").metadata().is_ok_and(|meta| meta.file_type().is_file());
     let pacing = if is_file { Pacing::Waits } else { Pacing::Live };
@@ -469,8 +470,8 @@ pub(crate) fn received(report: &ReceiveReport) -> Verdict {
                 let more = report.withdrawn_count - 1;
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
                 format!(
-                    "not received, changed or unreadable at the source: {first}{more}; everything else is here, \
-                     receive again when the source sends these again"
+                    "not received, because changed or unreadable at the source: {first}{more}; all other files are complete, \
+                     receive again when the source sends the missing files again"
                 )
             }
             _ if report.packets == 0 => "stopped".to_owned(),
@@ -488,10 +489,10 @@ pub(crate) fn drive<C: Configuration>(
     faircast::run(config, stop, events)
 }
 
-/// Runs a session and reports it. `drive` runs the transport, and `verdict` judges its report.
+/// Runs a session and reports it. `drive` runs the transport. `verdict` derives the result from the report of the transport.
 ///
 /// # Errors
-/// The error of a failed session, or its shortfall.
+/// An error if the session failed, or if its report states an incomplete result.
 pub fn print<'a, Config, Report: Serialize>(
     role: Role,
     resolved: Resolved<Config>,
@@ -521,13 +522,13 @@ pub(crate) fn printer<'a>(
     EventPrinter::new(role, Level::of(output_options), program, human, stop).with_keyboard(output.keyboard)
 }
 
-/// Judgement of a session by its report.
+/// Result of a session, derived from its report.
 pub struct Verdict {
     /// Summary for people.
     pub summary: Vec<String>,
     /// Description of the shortfall; `None`: the session succeeded.
     pub shortfall: Option<String>,
-    /// Returns the kind of failure for the shortfall.
+    /// Function that converts the shortfall into a failure.
     pub failure: fn(String) -> Failure,
 }
 
@@ -562,13 +563,14 @@ pub(crate) fn conclude<Report: Serialize>(
     }
 }
 
-/// Number of refused packets that is worth a line. Receivers of an earlier session cause smaller numbers in normal operation.
+/// Minimum number of refused packets that the summary reports. In normal operation, receivers of an earlier session cause smaller
+/// numbers.
 const MANY_REFUSED: u64 = 100;
 
 fn sent_summary(report: &SendReport) -> Vec<String> {
     if report.rounds > 0 {
         return vec![format!(
-            "sent {} of {} in {}: {} with {} repair; no feedback is expected: receivers report at their own host",
+            "sent {} of {} in {}: {} with {} repair; receivers send no feedback, so their outcome is known only at their own hosts",
             units::count(report.rounds, "round"),
             units::bytes(report.bytes),
             units::seconds(report.duration.as_secs_f64()),
@@ -576,15 +578,15 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
             units::percent((report.repair_ratio / report.rounds as f64 - 1.0).max(0.0)),
         )];
     }
-    // All layers send until the slowest receiver is complete. Their volume therefore is no measure of repairs.
+    // All layers send until the slowest receiver is complete. The sent volume is therefore no measure of repairs.
     let spent = match report.layers {
         0 | 1 => format!("{} repair", units::percent((report.repair_ratio - 1.0).max(0.0))),
-        layers => format!("{:.1} times that on {layers} layers", report.repair_ratio),
+        layers => format!("{:.1} times the content on {layers} layers", report.repair_ratio),
     };
     let headline = match report.verified {
-        // Without a complete receiver, no goodput exists.
+        // The goodput is undefined without a complete receiver.
         0 => format!(
-            "0 of {} verified after {}; the most complete one has {} of {}",
+            "0 of {} verified after {}; the most complete receiver has {} of {}",
             units::count(report.receivers, "receiver"),
             units::seconds(report.duration.as_secs_f64()),
             units::bytes(report.moved_bytes),
@@ -627,7 +629,7 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
 /// Minimum waiting time that is reported.
 const MIN_WAIT: Duration = Duration::from_secs(1);
 
-/// Describes waiting times, which the goodput does not include.
+/// Describes the waiting times before the start and at the end of the session.
 fn waited(report: &SendReport) -> String {
     let wait = |time: Duration, what: &str| {
         (time >= MIN_WAIT).then(|| format!("; waited {} {what}", units::seconds(time.as_secs_f64())))

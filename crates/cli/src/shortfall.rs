@@ -1,11 +1,11 @@
-//! Shortfalls of a `send` that ended with a report.
+//! Failures of a `send` that ended with a report, because receivers or files are incomplete.
 
 use crate::failure::Failure;
 use crate::{units, wording};
 use faircast::SendReport;
 use faircast::event::reasons;
 
-/// Returns the failure of a `send` with a report, if it failed.
+/// If the report states a failure, returns this failure.
 pub fn sent_failure(report: &SendReport) -> Option<Failure> {
     (!report.ok).then(|| failure_kind(report)(sent_shortfall(report)))
 }
@@ -21,12 +21,12 @@ pub fn failure_kind(report: &SendReport) -> fn(String) -> Failure {
     }
 }
 
-/// Whether all receivers are complete, except for those that were excluded as too slow on request.
+/// Whether all receivers are complete, except for those that `--slow drop` has excluded.
 fn only_left_out(report: &SendReport) -> bool {
     !report.dropped.is_empty() && report.unsent_count == 0 && are_all_served(report)
 }
 
-/// Whether all receivers except excluded ones have everything that could be sent.
+/// Whether all receivers, except for excluded ones, have all files that could be sent.
 fn are_all_served(report: &SendReport) -> bool {
     let unsigned = report.receipts.as_ref().is_some_and(|receipts| !receipts.without_receipt.is_empty());
     let others = unsigned
@@ -55,11 +55,11 @@ pub fn sent_shortfall(report: &SendReport) -> String {
         ));
     }
     if !report.absent.is_empty() {
-        parts.push(format!("not there: {}", report.absent.join(", ")));
+        parts.push(format!("did not join: {}", report.absent.join(", ")));
     }
     if !report.refused_hosts.is_empty() {
         let hosts = named(report.refused_hosts.iter().map(|one| (&*one.host, &*one.reason)));
-        parts.push(format!("not joined: {hosts}"));
+        parts.push(format!("refused to join: {hosts}"));
     }
     if !report.dropped.is_empty() {
         parts.push(format!("left out as too slow: {}", report.dropped.join(", ")));
@@ -86,7 +86,7 @@ pub fn sent_shortfall(report: &SendReport) -> String {
                 "the receivers have everything else"
             };
             return format!(
-                "{}; {rest}, send these again when they can be read and no longer change",
+                "{}; {rest}; send the missing files again when they can be read and no longer change",
                 parts.join(", ")
             );
         }
@@ -106,9 +106,11 @@ pub fn sent_shortfall(report: &SendReport) -> String {
     let only_unsigned = !lacking.is_empty() && parts.len() == 1 && report.incomplete.is_empty();
     match only_left_out(report) {
         _ if only_unsigned => {
-            format!("{what}; all receivers are complete: check --sign-receipts there and at --receipts here")
+            format!(
+                "{what}; all receivers are complete: check `recv --sign-receipts` at these receivers, and the keys of `send --receipts`"
+            )
         }
-        true => format!("{what}; all others are complete, send again to these hosts alone"),
+        true => format!("{what}; all other receivers are complete: send again only to these hosts"),
         false => format!("{what}{advice}; {}", remedy(report)),
     }
 }
@@ -123,9 +125,7 @@ fn remedy(report: &SendReport) -> String {
     let first = report.incomplete.first();
     let is = |reason: &str| first.filter(|one| one.reason.starts_with(reason)).map(|one| &one.host);
     if let Some(host) = is(reasons::DISK_FULL) {
-        return format!(
-            "free space on {host}, and run both commands again: receivers resume where they were"
-        );
+        return format!("free space on {host}, and run both commands again: receivers resume the transfer");
     }
     if let Some(host) = is(reasons::PERMISSION) {
         return format!(
@@ -142,10 +142,10 @@ fn remedy(report: &SendReport) -> String {
             "to replace the other content on {host}, run `recv --overwrite` there and send again"
         );
     }
-    "run both commands again, receivers resume where they were".to_owned()
+    "run both commands again: receivers resume the transfer".to_owned()
 }
 
-/// Names receivers with their problems. The text has no semicolon, because the hint begins at the first one.
+/// Names receivers with their problems. The text has no semicolon, because the advice in a message begins at its first semicolon.
 fn named<'a>(receivers: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let named = |(host, reason): (&str, &str)| format!("{host} ({})", reason.replace("; ", ", "));
     receivers.map(named).collect::<Vec<_>>().join(", ")

@@ -41,7 +41,7 @@ pub enum SimUsage {
     NoCurve(faircast_experiments::figures::curves::UnknownCurve),
     /// A capture was requested, but the scenario taps no link.
     #[error(
-        "the scenario taps no link; add `[probe]` with `taps = \"FROM->TO\"` to choose whose packets are captured"
+        "the scenario taps no link; add `[probe]` with `taps = \"FROM->TO\"` to select the links to capture"
     )]
     NoTaps,
     /// The scenario does not have the flow to replace.

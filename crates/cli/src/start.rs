@@ -20,7 +20,7 @@ struct Waiting {
     line: String,
 }
 
-/// Lets SIGUSR1, and Enter at a terminal, start the session. Returns whether standard input is a terminal.
+/// Registers SIGUSR1, and Enter at a terminal, as requests to start the session. Returns whether standard input is a terminal.
 ///
 /// # Errors
 /// When the signal handler cannot be registered.
@@ -59,7 +59,7 @@ fn watch_keyboard(start: &StartNow) {
 /// Sends the signal to this process, or to the only waiting session on this host.
 ///
 /// # Errors
-/// When no session waits, several do, or the process belongs to another user.
+/// When no session waits, when several sessions wait, or when the process belongs to another user.
 pub fn run(pid: Option<u32>, out: &mut impl Write) -> Result<(), Failure> {
     let mut all = waiting();
     let one = match pid {
@@ -79,8 +79,8 @@ pub fn run(pid: Option<u32>, out: &mut impl Write) -> Result<(), Failure> {
     writeln!(out, "asked process {} to start: {}", one.pid, one.line).map_err(unwritten)
 }
 
-/// Returns the processes that `start` may signal: each is a `send` or `stream` and catches SIGUSR1. Other processes would be
-/// terminated by the signal.
+/// Returns the processes that `start` may signal: each is a `send` or `stream` and catches SIGUSR1. The signal would terminate
+/// any other process.
 fn waiting() -> Vec<Waiting> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

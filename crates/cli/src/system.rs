@@ -17,7 +17,7 @@ pub fn stop_by_signal() -> Result<Stop, Failure> {
 
 fn register(stop: &Stop) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM] {
-        // The order matters: the shutdown must read the flag before this signal sets it.
+        // The order matters: the shutdown must read the flag before the same signal sets the flag.
         signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(stop.flag()))?;
         signal_hook::flag::register(signal, Arc::clone(stop.flag()))?;
         signal_hook::low_level::pipe::register(signal, stop.waker()?)?;
@@ -25,13 +25,13 @@ fn register(stop: &Stop) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns a random number that differs at every call. Not for secrets.
+/// Returns a random number, which differs at every call. Not for secrets.
 pub fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// Returns a random group of the address family of `like`, which is unlikely to be used: site-local, with a port from the
-/// unassigned range.
+/// Returns a random site-local group, which is probably unused. It has the address family of `like` and a port of the dynamic
+/// range.
 pub fn random_group(like: IpAddr) -> SocketAddr {
     let [a, b, c, d, ..] = random().to_be_bytes();
     let port = 49_152 + u16::from_be_bytes([c, d]) % 16_384;
@@ -43,7 +43,7 @@ pub fn random_group(like: IpAddr) -> SocketAddr {
     SocketAddr::new(address, port)
 }
 
-/// Returns the CPU time of this process, all threads, user and system, in seconds; `None` if the system does not report it.
+/// Returns the user and system time of all threads of this process, in seconds; `None` if the system does not report it.
 pub fn cpu_seconds() -> Option<f64> {
     cpu_ticks(&std::fs::read_to_string("/proc/self/stat").ok()?)
         .map(|ticks| ticks as f64 / rustix::param::clock_ticks_per_second() as f64)

@@ -36,7 +36,7 @@ pub fn time_of_day(moment: SystemTime) -> String {
     moment.format(form).to_string()
 }
 
-/// Describes a session by its source and its content, as far as they are known.
+/// Describes a session by its source and its content. An unknown source or content is omitted.
 pub fn session_of(source: Option<&str>, content: Option<&str>) -> String {
     match (source, content) {
         (None, _) => "another session".to_owned(),
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_formatted_as_dates_and_times_of_day() {
+    fn times_are_formatted_as_utc_dates_and_local_times_of_day() {
         assert_eq!(utc(1_750_000_000), "2025-06-15 15:06:40 UTC");
         assert_eq!(utc(u64::MAX), format!("{} s after 1970", u64::MAX));
         let now = Local::now();

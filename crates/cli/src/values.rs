@@ -17,9 +17,9 @@ pub fn preserve(text: &str) -> Result<Preserve, UnknownAspect> {
 /// faircast's default port for groups.
 pub const DEFAULT_PORT: u16 = 5777;
 
-/// Minimum rate, in bit/s. A lower rate probably has a wrong unit.
+/// Minimum rate, in bit/s. A lower rate is probably a mistake in the unit.
 const MIN_RATE: f64 = 1e3;
-/// Maximum rate, in bit/s. A higher rate probably has a wrong unit.
+/// Maximum rate, in bit/s. A higher rate is probably a mistake in the unit.
 const FASTEST: f64 = 1e12;
 /// Maximum duration, in seconds: a year.
 const MAX_DURATION: f64 = 365.0 * 86_400.0;
@@ -34,19 +34,19 @@ pub enum BadValue {
     #[error("`{0}` looks like bytes per second; rates are in bit/s, so 10 MB/s is 80M")]
     Bytes(String),
     /// The rate is too low.
-    #[error("{0} bit/s is slower than faircast can go (1 kbit/s); is the unit missing, as in 10M?")]
+    #[error("{0} bit/s is below the minimum rate (1 kbit/s); add the unit, as in 10M")]
     TooSlow(f64),
     /// The rate is too high.
-    #[error("{0:e} bit/s is faster than any network this runs on (1 Tbit/s); check the unit")]
+    #[error("{0:e} bit/s is above the maximum rate (1 Tbit/s); check the unit")]
     TooFast(f64),
     /// The text is not a duration.
     #[error("`{0}` is not a time; write seconds, like 10 or 2.5, or add a unit: 500ms, 5m, 1h")]
     NotATime(String),
     /// The duration is zero.
-    #[error("it must be longer than zero")]
+    #[error("the time must be longer than zero")]
     NoTime,
     /// The duration is longer than a year.
-    #[error("it must be shorter than a year")]
+    #[error("the time must be shorter than a year")]
     TooLong,
     /// The text is not a group.
     #[error("`{0}` is not a group; write ADDRESS:PORT, like 239.255.70.1:5777 or [ff15::7]:5777")]
@@ -178,7 +178,7 @@ pub fn age(text: &str) -> Result<Duration, BadValue> {
         .ok_or_else(|| BadValue::NotAnAge(text.to_owned()))
 }
 
-/// Parses limits of partial files: an age, a size, both with a comma between, or `all`.
+/// Parses limits of partial files: an age, a size, an age and a size with a comma between, or `all`.
 ///
 /// # Errors
 /// [`BadValue::NotALimit`].
@@ -189,7 +189,7 @@ pub fn keep_partial(text: &str) -> Result<KeepPartial, BadValue> {
     }
     for part in text.split(',') {
         let bad = |_| BadValue::NotALimit(text.to_owned());
-        // Ages end in a small letter and sizes in a capital letter. A final digit would be ambiguous.
+        // The last letter distinguishes an age (`s`, `m`, `h`, `d`) from a size. A final digit would be ambiguous.
         let twice = match part.chars().last() {
             Some('s' | 'm' | 'h' | 'd') => keep.age.replace(age(part).map_err(bad)?).is_some(),
             Some('0'..='9') | None => true,
@@ -202,7 +202,7 @@ pub fn keep_partial(text: &str) -> Result<KeepPartial, BadValue> {
     Ok(keep)
 }
 
-/// Parses a percentage, and returns it as a part of 1.
+/// Parses a percentage, and returns it as a fraction: 0.1 for 10 %.
 ///
 /// # Errors
 /// [`BadValue::NotAPercentage`].
@@ -305,11 +305,11 @@ fn named(text: &str, default: u16) -> Result<SocketAddr, BadValue> {
     (host, port).to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(not_a_host)
 }
 
-/// Addresses and ports at which hosts request to be served.
+/// Local addresses and ports at which this host serves other hosts by unicast.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen(pub Vec<SocketAddr>);
 
-/// As [`listen`], but a port alone means all addresses of IPv4 and IPv6.
+/// Does the same as [`listen`], but a port without an address means all addresses of IPv4 and IPv6.
 ///
 /// # Errors
 /// As [`listen`].
@@ -374,7 +374,7 @@ pub fn group_at(text: &str) -> Result<GroupAt, BadValue> {
         None if text.is_empty() => Err(BadValue::NotAPlace(text.to_owned())),
         None => match group(text) {
             Ok(group) => Ok(place(Some(group), "")),
-            // An address of this host selects its interface. Any other address is an error.
+            // An address of an interface of this host selects this interface. Any other address is an error.
             Err(BadValue::NotAGroup(_)) => Ok(place(None, text)),
             Err(BadValue::NotMulticast(_)) if text.parse::<IpAddr>().is_ok() => Ok(place(None, text)),
             Err(error) => Err(error),
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_receivers_and_zero_hops_are_refused() {
+    fn zero_receivers_and_zero_ttl_are_refused() {
         assert_eq!(receivers("0"), Err(BadValue::NobodyExpected));
         assert_eq!(receivers("4"), Ok(4));
         assert_eq!(ttl("0"), Err(BadValue::TtlZero));

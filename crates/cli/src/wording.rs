@@ -1,4 +1,4 @@
-//! Messages of sessions with the names of options, which the library does not know.
+//! Messages of sessions that contain names of command line options, which the library does not know.
 
 use crate::units;
 use faircast::config::other_default;
@@ -19,7 +19,7 @@ const SMALLER: &str = "`--datagram 1200` at the source sends smaller packets";
 const INTERFACE: &str =
     "bring one up or choose one with --iface, and start again; `faircast doctor` lists their faults";
 
-/// Advice to send links that lead out of the given paths as their targets.
+/// Advice about links that lead out of the given paths. It names the options that send the targets of such links.
 const LINKS: &str = "--copy-unsafe-links sends the targets of such links, --copy-links those of all links";
 
 /// Advice if announcements arrive and data does not.
@@ -29,7 +29,7 @@ const PATH: &str =
 /// Advice for receivers, which resume a transfer.
 const RESUME: &str = "run the same command again to resume";
 
-/// Returns an event whose warning names the option.
+/// Adds the name of an option, or advice, to a warning.
 pub fn event(event: Event) -> Event {
     match event {
         Event::Warning { message, concerns: Some(setting) } => {
@@ -72,15 +72,15 @@ pub fn advice(advice: Advice) -> Cow<'static, str> {
     }
 }
 
-/// Describes the error of a session: the library's message, and advice with names of options.
+/// Describes the error of a session: the library's message, and advice that names options.
 pub fn error(error: &Error) -> String {
     match error {
         Error::Start(StartError::NoReceiver { group, waited, ttl, port, each }) => match named_refusals(each) {
             Some(refusals) => format!("no receiver joined; {refusals}"),
             None => format!(
-                "no receiver answered on {group} within {}; is `faircast recv` running there, on the same group, with the \
-                 same key, within --ttl {ttl} hops? This host must accept UDP from receivers on port {port}, and they on port {}: \
-                 `faircast doctor` checks both{}. Where nothing can come back (a diode, a satellite link) use `send --one-way` and \
+                "no receiver answered on {group} within {}; start `faircast recv` with the same group and the \
+                 same key, within the reach of --ttl {ttl}. This host must accept UDP from receivers on port {port}, and receivers must accept UDP on port {}: \
+                 check with `faircast doctor`{}. On paths without feedback, use `send --one-way` and \
                  `recv --one-way`",
                 secs(*waited),
                 group.port(),
@@ -88,13 +88,13 @@ pub fn error(error: &Error) -> String {
             ),
         },
         Error::Start(StartError::NoHost { invited: 0, waited }) => format!(
-            "no host asked to be served within {} (--join-timeout); does `faircast recv --parent` with this host's address run, with \
-             the same key, and does UDP reach this host?",
+            "no host requested service within {} (--join-timeout); start `faircast recv --parent` with this host's address and \
+             the same key, and let UDP reach this host",
             secs(*waited)
         ),
         Error::Start(StartError::NoHost { invited, waited }) => format!(
-            "none of the {invited} hosts joined within {} (--join-timeout); does `faircast recv --listen` run there, with the same key, \
-             and does UDP reach them?",
+            "none of the {invited} invited hosts joined within {} (--join-timeout); start `faircast recv --listen` on these hosts, with the same key, \
+             and let UDP reach them",
             secs(*waited)
         ),
         Error::Start(StartError::NoSession { group, waited, seen: Some(JoinObstacle::Sealed) }) => format!(
@@ -106,22 +106,22 @@ pub fn error(error: &Error) -> String {
             secs(*waited)
         ),
         Error::Start(StartError::NoSession { group, waited, seen: Some(JoinObstacle::OneWay) }) => format!(
-            "no session was announced on {group} within {} whose source answers; a session without feedback was found: use --one-way to \
-             follow it by this host's clock",
+            "no session with feedback was announced on {group} within {}; a session without feedback was found: use --one-way to \
+             receive it, if the clocks of both hosts agree",
             secs(*waited)
         ),
         Error::Start(StartError::NoSession { seen: Some(JoinObstacle::Unanswering(_)), .. }) => {
-            format!("{error} Where no feedback is possible, use `send --one-way` there and --one-way here")
+            format!("{error} On paths without feedback, use `send --one-way` there and --one-way here")
         }
         Error::Start(StartError::NoSession { seen: Some(JoinObstacle::Unsigned | JoinObstacle::UnsignedStreams), .. }) => {
             error.to_string().replace("leave out the public key", "leave out --verify-key")
         }
         Error::System(SystemError::Outage { lasted, why }) => format!(
-            "{why}; waited {} s for it (--timeout). Run the command again when it is back: receivers resume",
+            "{why}; waited {} s for the network (--timeout). Run the command again when the network is back: receivers resume",
             lasted.as_secs()
         ),
         Error::Transfer(TransferError::NothingArrives { packets, bytes, lasted, verified_bytes, resumes }) => format!(
-            "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes within {} s; {PATH}; {}",
+            "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes arrived within {} s; {PATH}; {}",
             lasted.as_secs(),
             stored(*verified_bytes, *resumes)
         ),
@@ -136,7 +136,7 @@ pub fn error(error: &Error) -> String {
             stored(*verified_bytes, *resumes)
         ),
         Error::Transfer(TransferError::Ended { reason: EndReason::TooSlow, .. }) => {
-            "dropped: slower than the source allows (--slow drop); ask its administrator to send the remainder to this host alone".to_owned()
+            "this host is slower than the source allows (--slow drop), so the source excluded it; ask the administrator of the source to send the remainder to this host alone".to_owned()
         }
         Error::Transfer(TransferError::Ended { reason: EndReason::SentEnough, verified_bytes, resumes }) => format!(
             "the source has ended its repetitions (`send --repeat`), and some data did not arrive; {}",
@@ -156,7 +156,7 @@ pub fn error(error: &Error) -> String {
 /// Warns that hosts of the other address family use another default group.
 fn other_group(group: SocketAddr) -> String {
     other_default(group)
-        .map_or_else(String::new, |other| format!(". Also, {other}: name one with --group at both ends"))
+        .map_or_else(String::new, |other| format!(". Also, {other}: give the same --group at both ends"))
 }
 
 /// Describes errors of arguments.
@@ -170,23 +170,23 @@ fn setting(error: &Error) -> String {
             error.to_string().replace("allow overwriting", "receive with --overwrite")
         }
         Error::Config(ConfigError::SchemeOptions { len, most }) => format!(
-            "the options of --cc take {len} bytes where the announcement has room for {most}: set fewer of them"
+            "the options of --cc take {len} bytes, but the announcement has room for {most}: set fewer options"
         ),
         Error::Config(ConfigError::NoGroupForLayer { scheme, layers, top, by, other, group }) => format!(
-            "{scheme} sends {layers} layers and there is no group for layer {top} by {by} from {group}; choose a lower one \
+            "{scheme} sends {layers} layers, but no group remains for layer {top} if each layer has the next {by} after {group}; choose a lower group \
              with --group, or --layers-by {other}, or fewer layers"
         ),
         Error::Config(ConfigError::NotInLayers { what, scheme }) => {
             let (what, instead) = match what {
                 Unlayered::LiveStream => (
                     "a live stream",
-                    "give each layer a stream of its own (--layer base.ts --layer more.ts), or choose another --cc",
+                    "give each layer a separate stream (--layer base.ts --layer more.ts), or choose another --cc",
                 ),
                 Unlayered::SlowPolicy => {
-                    ("--slow", "slow receivers join fewer layers and do not slow the others, leave it out")
+                    ("--slow", "slow receivers join fewer layers and do not slow other receivers: leave out --slow")
                 }
                 Unlayered::Unicast => {
-                    ("--listen or --invite", "each host has its own rate, choose a --cc at one rate")
+                    ("--listen or --invite", "each host has a separate rate: choose a --cc without layers")
                 }
                 Unlayered::OneWay => ("--one-way", "leave out --cc, or use --wire alc"),
                 _ => return error.to_string(),
@@ -201,11 +201,11 @@ fn setting(error: &Error) -> String {
             "--layer needs a scheme that sends in layers, which {scheme} does not; use --cc rlc or --cc gmcc"
         ),
         Error::Config(ConfigError::LayerInputs { count, layers, scheme }) => format!(
-            "{count} streams (--layer) do not fit the {layers} layers of {scheme}; give 1 to {layers}, base layer first"
+            "{count} streams (--layer) are more than the {layers} layers of {scheme}; give 1 to {layers} streams, base layer first"
         ),
         Error::System(SystemError::MtuTooSmall { .. }) => format!("{error} with --iface"),
         Error::Config(ConfigError::NotAStream { files }) => format!(
-            "the session carries {}; `--stdout` takes one file or a stream, use `--out DIR`, or send `tar c DIR | faircast send -`",
+            "the session contains {}, but `--stdout` takes one file or a stream; use `--out DIR`, or send `tar c DIR | faircast send -`",
             if *files == 1 { "a directory".to_owned() } else { format!("{files} files") }
         ),
         error => error.to_string(),
@@ -218,7 +218,7 @@ mod tests {
     use faircast::event::ReceiverReport;
 
     #[test]
-    fn warning_names_its_option_in_text_and_json() {
+    fn warning_contains_the_name_of_the_option_concerned() {
         let reported =
             Event::Warning { message: "waiting up to 60 s".into(), concerns: Some(Setting::Timeout) };
         let Event::Warning { message, .. } = event(reported) else { panic!("it stays a warning") };
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_refused_are_named_if_no_receiver_joined() {
+    fn hosts_that_refused_the_session_are_named_if_no_host_joined() {
         let refused = |host: &str, reason: &str| ReceiverReport::refused(host.to_owned(), reason.to_owned());
         let each = vec![refused("pc1", "it has another key (1f2e3d4c)"), refused("pc2", "it has no key")];
         let (group, waited) = ("239.255.70.1:5777".parse().expect("a group"), Duration::from_secs(3));
@@ -269,7 +269,7 @@ mod tests {
             ),
             (
                 Error::Start(StartError::NoReceiver { group, waited, ttl: 4, port: 7, each: Vec::new() }),
-                "from receivers on port 7, and they on port 5777",
+                "from receivers on port 7, and receivers must accept UDP on port 5777",
             ),
             (
                 Error::Start(StartError::NoReceiver { group, waited, ttl: 4, port: 7, each: Vec::new() }),

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Time limit of a session, longer than any of these tests needs.
+/// Time limit of a session, longer than any of these sessions takes.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 fn faircast(arguments: &[&str]) -> Command {
@@ -57,7 +57,7 @@ fn content(len: u32) -> Vec<u8> {
     (0..len).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-/// Returns a group for this process and number, so that tests do not receive each other's packets.
+/// Returns a group that depends on this process and on `number`, so that tests do not receive each other's packets.
 fn group(number: u8) -> String {
     let [.., a, b] = std::process::id().to_be_bytes();
     format!("239.255.{}.{}:{}", 1 + a % 254, b, 20_000 + u16::from(number))
@@ -217,10 +217,11 @@ fn file_arrives_and_both_ends_report_it() {
     assert!(std::fs::read(out.join("data.bin")).expect("it arrived") == content(3_000_000));
 }
 
-/// Pipes `input` through a source and a receiver. Returns the received bytes, and the receiver's text output.
+/// Pipes `input` through a source and a receiver. Returns the received bytes, and the last line of the receiver's standard error.
 fn piped(arguments: &[&str], group: &str, input: &[u8]) -> (Vec<u8>, String) {
     let receiver = session(&["recv", "--stdout", "--json", "--join-timeout", "20"], group);
-    // The output must be read. Otherwise the receiver waits for room in the pipe, and the source waits for the receiver.
+    // The receiver's output must be read. Otherwise the receiver waits for room in the pipe, and the source waits for the
+    // receiver.
     let receiver = thread::spawn(move || finish(receiver));
     let common = ["--no-key", "--expect", "1", "--join-timeout", "20", "-q"];
     let mut source = session(&[arguments, &common].concat(), group);

@@ -1,4 +1,4 @@
-//! Tests of the program: long simulations that are stopped, resumed, split between machines and announced.
+//! Tests of the program: long simulations are stopped, resumed, split between machines, and estimated before the first run.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -52,7 +52,7 @@ fn results(directory: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn killed_run_resumes_and_yields_identical_files() {
+fn killed_simulation_resumes_and_yields_identical_files() {
     const RUN: [&str; 11] = [
         "sim",
         "run",
@@ -128,14 +128,14 @@ fn runs_of_one_scenario_are_stored_only_with_option_out() {
     let second = finished(&directory);
     assert!(second.len() == 3 && !second.iter().any(|run| first.contains(run)), "{second:?}");
 
-    // Without --out, no runs are stored, and runs of another scenario are removed from the results.
+    // A command without `--out` stores no runs. It removes the stored runs of another scenario from the directory of results.
     run(&["-q", "--out", "lab-results"]);
     run(&["-q", "--set", "topology.bottleneck.queue=20 kB"]);
     assert!(!place.path().join("lab-results/runs").exists());
 }
 
 #[test]
-fn repeated_comparison_runs_only_new_schemes() {
+fn repeated_comparison_simulates_only_new_schemes() {
     let place = lab();
     let compare = |schemes: &str, out: &str| {
         let arguments =
@@ -160,7 +160,7 @@ fn repeated_comparison_runs_only_new_schemes() {
 }
 
 #[test]
-fn estimate_precedes_the_first_run_in_text_output_only() {
+fn estimate_is_printed_before_the_first_run_but_not_as_json() {
     let place = lab();
     let run = |more: &[&str]| ended(place.path(), &[&["sim", "run", "lab.toml"][..], more].concat()).2;
     let printed = run(&["--threads", "1"]);

@@ -43,7 +43,7 @@ fn new_scenario_runs_without_options_and_prints_its_files() {
 }
 
 #[test]
-fn equal_runs_give_equal_files_with_one_and_two_threads() {
+fn same_run_gives_equal_files_with_one_and_two_threads() {
     let place = lab();
     for (out, threads) in [("a", "1"), ("b", "2")] {
         let run = ["sim", "run", "lab.toml", "-q", "--plot", "--set", "duration=30 s", "--threads", threads];
@@ -66,7 +66,7 @@ fn files(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn output_directory_holds_result_files_of_the_last_run_only() {
+fn output_directory_has_only_the_files_of_the_last_run() {
     let place = lab();
     let run = ["sim", "run", "lab.toml", "-q", "--out", "d", "--set", "duration=21 s"];
     let end = |arguments: &[&str]| {
@@ -218,7 +218,7 @@ fn list_of_reproductions_is_printed_as_text_and_json() {
     assert!(ended(place.path(), &["repro", "list"]).1.contains("000/table-3.2"));
 }
 
-/// Returns a star of twenty receivers, with lines for schemes with trees and routers.
+/// Returns a scenario with twenty receivers in a star. `lines` are added to the flow, and `routers` are added after the topology.
 fn star(lines: &str, routers: &str) -> String {
     format!(
         "title = \"Twenty receivers\"\nduration = \"5 s\"\n[topology]\nkind = \"star\"\nleaves = 20\n{routers}\n\

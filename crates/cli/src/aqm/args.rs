@@ -143,10 +143,10 @@ pub fn queues(text: &str) -> Result<Queues, String> {
         }
     }
     if all.is_empty() {
-        return Err(format!("no queue; choose from: {}, or write all", names.join(", ")));
+        return Err(format!("no queue was given; choose from: {}, or write `all`", names.join(", ")));
     }
     if let Some(twice) = all.iter().enumerate().find(|(place, it)| all[..*place].contains(it)) {
-        return Err(format!("`{}` is named twice; every queue runs once", twice.1));
+        return Err(format!("`{}` is given twice; give each queue once", twice.1));
     }
     all.into_iter().map(|text| queue(&text)).collect::<Result<_, _>>().map(Queues)
 }

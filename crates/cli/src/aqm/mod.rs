@@ -34,7 +34,7 @@ fn characterize(typed: &Characterize, out: &mut impl Write, stop: &AtomicBool) -
     let (silent, all) = bench.silent();
     writeln!(
         out,
-        "{all} runs; the queue did not act in {silent} of them, which the report marks\nwrote {}, with runs.csv and figures in the same directory",
+        "{all} runs; in {silent} of them, the queue discipline did not act; the report marks these runs\nwrote {}, with runs.csv and figures in the same directory",
         directory.join("index.html").display()
     )
     .map_err(unwritten)
@@ -67,7 +67,7 @@ fn compare(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
     .map_err(unwritten)
 }
 
-/// Returns the options that change results, except queues and loads.
+/// Returns the options `--quick`, `--seconds` and `--seeds` as typed, as text for a command line.
 fn behind(typed: &args::Bench) -> String {
     let quick = if typed.quick { " --quick" } else { "" };
     let seconds = typed.seconds.map_or(String::new(), |seconds| format!(" --seconds {seconds}"));

@@ -11,7 +11,7 @@ const HEADING: &str = "Packet format";
 
 /// The endpoint of a session that a command runs: source or receiver.
 pub trait End {
-    /// Whether this endpoint has an option that is declared for `ends`.
+    /// Whether an option that is declared for `ends` applies to this endpoint.
     fn has(ends: Ends) -> bool;
 }
 
@@ -38,7 +38,7 @@ impl End for AtReceiver {
 /// The packet format, and the given options of formats.
 #[derive(Debug, Clone)]
 pub struct FormatArgs<E> {
-    /// The format; `None`: faircast's own.
+    /// The packet format; `None` means faircast's own format.
     pub wire: Option<Format>,
     given: Vec<(Format, &'static str, String)>,
     end: PhantomData<E>,

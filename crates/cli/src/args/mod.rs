@@ -129,7 +129,7 @@ pub struct SessionArgs {
 /// Options of a source.
 #[derive(Debug, Args)]
 pub struct Sending {
-    /// Local UDP port for feedback from receivers [default: the port of the group, or a free port if that is in use]
+    /// Local UDP port for feedback from receivers [default: the port of the group, or a free port if the group's port is in use]
     #[arg(help_heading = "Network", long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
     /// Time to live of multicast packets; 1 stays on the local network
@@ -139,7 +139,7 @@ pub struct Sending {
     /// their own]
     #[arg(help_heading = "Rate", long, value_name = "SCHEME[,K=V]", value_parser = scheme)]
     pub cc: Option<Scheme>,
-    /// Spacing of the groups of a layered scheme: consecutive addresses or consecutive ports, from --group on
+    /// Spacing of the groups of a layered scheme: consecutive addresses or consecutive ports, starting at --group
     #[arg(help_heading = "Rate", long, value_name = "address|port", value_enum, default_value_t = LayersBy::Address)]
     pub layers_by: LayersBy,
     /// Minimum rate, in bit/s, as in 800k or 10M
@@ -148,7 +148,7 @@ pub struct Sending {
     /// Maximum rate, in bit/s, as in 800k or 10M
     #[arg(help_heading = "Rate", long, value_name = "RATE", value_parser = values::rate)]
     pub max: Option<Rate>,
-    /// Policy for slow receivers: follow the slowest one (follow), serve slow ones after the others (floor:RATE), or exclude
+    /// Policy for slow receivers: follow the slowest one (follow), serve slow receivers after all others (floor:RATE), or exclude
     /// them (drop:RATE)
     #[arg(help_heading = "Rate", long, value_name = "POLICY", value_parser = values::slow, default_value = "follow")]
     pub slow: SlowReceiverPolicy,
@@ -177,7 +177,7 @@ pub struct Sending {
     /// Maximum time to wait for receivers to join, in seconds. Enter or `faircast start` starts the session at once
     #[arg(help_heading = "Receivers", long, value_name = "SECONDS", value_parser = values::span, default_value = "10")]
     pub join_timeout: Duration,
-    /// Maximum silence of a receiver, time without data at it, and outage of the network, in seconds
+    /// Maximum silence of a receiver, time without data at a receiver, and outage of the network, in seconds
     #[arg(help_heading = "Receivers", long, value_name = "SECONDS", value_parser = values::span, default_value = "60")]
     pub timeout: Duration,
     /// Serve hosts that connect by unicast (`recv --parent`), each at its own rate: a port, an address, or both. Without
@@ -385,7 +385,7 @@ pub struct Recv {
     #[arg(help_heading = "Files", long)]
     pub numeric_owner: bool,
     /// Keep partial files of earlier sessions in DIR up to an age (`7d`), up to a total size (`40G`), both (`7d,40G`), or without
-    /// limit (`all`). The others are deleted when a session begins [default: 7d with --serve, otherwise all]
+    /// limit (`all`). Other partial files are deleted when a session begins [default: 7d with --serve, otherwise all]
     #[arg(help_heading = "Files", long, value_name = "AGE,BYTES", value_parser = values::keep_partial)]
     pub keep_partial: Option<KeepPartial>,
     /// Treatment of file names with control characters: write them as \x1b (escape), keep them, or refuse them
@@ -407,7 +407,7 @@ pub struct Recv {
 
 /// Create a group key, a relay key or a signing key.
 ///
-/// Copy a group key to every host over a trusted channel: its holders can read, send and answer. A relay needs only a relay
+/// Copy a group key to every host over a trusted channel: every holder of the key can read, send and answer. A relay needs only a relay
 /// key, which cannot decrypt content. With --sign, FILE stays at the source, and FILE.pub goes to the receivers.
 ///
 /// To change a group key: give the receivers a file with two lines, the new key and the old key; then give the source the new

@@ -21,7 +21,7 @@ pub enum ReceiptCommand {
     Verify(ReceiptVerify),
 }
 
-/// Verify the signatures of the receipts in a report and, with PATH, that they are about this content.
+/// Verify the signatures of the receipts in a report and, with PATH, that they cover this content.
 ///
 /// A receipt states that the holder of a key has verified the content. It has the time at that host and the name of the host.
 /// It is about one session and one root hash, which covers all blocks with names, modes and times. PATH is the unchanged argument

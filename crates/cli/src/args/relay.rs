@@ -24,7 +24,7 @@ pub enum Role {
 /// Relay sessions to other networks, and repair losses there.
 ///
 /// A relay receives each session once and sends it on each branch at the rate of that branch, with the congestion control of
-/// the session. It repairs downstream losses from its cache and aggregates downstream feedback. A relay key
+/// the session. It repairs downstream losses from its cache and aggregates feedback from downstream. A relay key
 /// (`keygen --relay`) does not decrypt content.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \

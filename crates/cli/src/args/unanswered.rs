@@ -32,7 +32,9 @@ fn repeat(text: &str) -> Result<Repeat, String> {
         }
         Err(_) => {}
     }
-    Err(format!("`{text}` is neither a number of rounds nor a time; write `3`, `90s`, `10m` or `forever`"))
+    Err(format!(
+        "`{text}` is neither a number of generations nor a duration; write `3`, `90s`, `10m` or `forever`"
+    ))
 }
 
 impl Unanswered {

@@ -14,7 +14,7 @@ use std::thread;
 pub struct Word {
     /// Index of the process.
     pub from: usize,
-    /// The object that it wrote, or the end of its output.
+    /// A JSON object that the process wrote, or the end of its output.
     pub item: OutputItem,
 }
 
@@ -32,7 +32,7 @@ pub enum OutputItem {
 pub struct Process(Child);
 
 impl Process {
-    /// Starts `program` with `arguments`. Its output is sent to `words`, marked with `from`.
+    /// Starts `program` with `arguments`. Each item of the output is sent to `words` together with `from`.
     ///
     /// # Errors
     /// When the process cannot be started.
@@ -52,7 +52,7 @@ impl Process {
         let mut err = child.stderr.take().expect("it is a pipe");
         let errors = thread::spawn(move || {
             let mut text = String::new();
-            // After an error, the text read so far is used.
+            // If the read fails, the text before the failure is used.
             let _ = err.read_to_string(&mut text);
             text
         });
@@ -105,7 +105,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::{Duration, Instant};
 
-    /// Waits until the process is stopped (`T`) or sleeps (`S`).
+    /// Waits until `/proc` shows the process in `state`: `T` (stopped) or `S` (sleeping).
     fn becomes(process: &Process, state: &str) {
         let path = format!("/proc/{}/stat", process.0.id());
         let end = Instant::now() + Duration::from_secs(20);

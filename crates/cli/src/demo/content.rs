@@ -42,7 +42,7 @@ fn write_random(path: &Path, bytes: u64, seed: u64) -> io::Result<()> {
     file.flush()
 }
 
-/// Returns the hashes of all files below `directory`, except for hidden entries of `directory` itself.
+/// Returns the hashes of all files below `directory`. Hidden entries directly in `directory` are omitted.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_seeds_give_equal_content_and_other_seeds_do_not() {
+    fn equal_seeds_give_equal_content_and_different_seeds_do_not() {
         let made = |seed| {
             let directory = tempfile::tempdir().expect("a temporary directory");
             make(directory.path(), 100_000, seed, "marker").expect("it is ours");

@@ -1,4 +1,4 @@
-//! A listener on the network without the key, which counts the packets that it can read.
+//! A listener that receives the group without the key. It counts the packets that contain readable content.
 
 use faircast_net::{Batch, Choice, GroupOptions, GroupSocket, Membership, NetError, Waiter, Want, Watch};
 use std::net::SocketAddr;

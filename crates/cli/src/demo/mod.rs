@@ -1,5 +1,5 @@
-//! `faircast demo`: two simulations (in a build with the simulator), then a real, sealed transfer from one process to four others
-//! on this host. This process verifies the result.
+//! `faircast demo`: two simulations (in a build with the simulator), then a real, sealed transfer from one process to four other
+//! processes on this host. This process verifies the received files.
 
 mod children;
 mod content;
@@ -40,15 +40,16 @@ use std::time::{Duration, Instant};
 const RECEIVERS: usize = 4;
 /// Index of the receiver that is suspended for some time.
 const STILL: usize = 3;
-/// Share of the content after which the receiver is suspended: early, because its buffer has half of the default size.
+/// Share of the content after which the receiver is suspended.
 const STILL_AFTER: f64 = 1.0 / 16.0;
-/// Interval of checks of the suspended receiver.
+/// Interval at which the suspended receiver is checked.
 const TURN: Duration = Duration::from_millis(5);
-/// Time limit of the transfer of up to 64 MB.
+/// Time limit for the transfer of content of up to 64 MB.
 const TIME_LIMIT: Duration = Duration::from_secs(45);
-/// Time for receivers to end after a failed source.
+/// Time for the receivers to end after the source has failed.
 const GRACE: Duration = Duration::from_secs(1);
-/// Rate at which larger content extends the time limit, in bytes per second. Every host reaches this rate.
+/// Assumed minimum rate of a transfer, in bytes per second. Each further second that content above 64 MB takes at this rate is
+/// added to the time limit.
 const MIN_RATE: u64 = 4_000_000;
 
 /// Arguments with resolved defaults.
@@ -85,7 +86,7 @@ struct SourceOutcome {
     error: Option<String>,
 }
 
-/// Final report of a receiver, and whether its files are equal to the source's.
+/// Final report of a receiver, and whether its files are equal to the files of the source.
 #[derive(Debug, Default, Serialize)]
 struct ReceiverOutcome {
     host: String,
@@ -176,7 +177,7 @@ pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Resu
     let lo = faircast_net::choose(like, Some("lo"))?;
     let listener = Listener::start(group, &lo, marker)?;
     eprintln!(
-        "sending it to {RECEIVERS} receivers on this host, group {group}; {} is stopped for {} meanwhile, as a suspended host is",
+        "sending the content to {RECEIVERS} receivers on this host, in group {group}; {} is suspended for {} during the transfer",
         receiver_name(STILL),
         units::seconds(standstill::LASTS.as_secs_f64())
     );
@@ -184,7 +185,7 @@ pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Resu
     let reported = transfer(resolved, &stage, stop)?;
     let seen = listener.finish();
 
-    eprintln!("comparing the content of every receiver with the source's");
+    eprintln!("comparing the content at every receiver with the content at the source");
     let outcome = judge(&reported, &hashes, place.path(), seen);
     #[cfg(feature = "simulator")]
     let outcome = DemoOutcome { simulated, ..outcome };
@@ -214,7 +215,7 @@ fn write_page(outcome: &DemoOutcome, path: &Path) {
         table::transfer(outcome, &mut transfer).map(|()| String::from_utf8_lossy(&transfer).into_owned());
     let page = simulated::page(&outcome.simulated, &text.unwrap_or_default());
     match std::fs::write(path, page) {
-        Ok(()) => eprintln!("wrote {}: the same with figures, for a browser", path.display()),
+        Ok(()) => eprintln!("wrote {}: these results with figures, for a browser", path.display()),
         Err(error) => eprintln!("{}", printer::warning(&format!("cannot write {}: {error}", path.display()))),
     }
 }
@@ -264,7 +265,8 @@ fn receiver_directory(place: &Path, number: usize) -> PathBuf {
     place.join(receiver_name(number))
 }
 
-/// Starts the processes and reads their output until all have ended or the time limit is reached. The source is the last process.
+/// Starts the processes and reads their output until all processes have ended or the time limit is reached. The source is the
+/// last process.
 fn transfer(
     resolved: &Resolved,
     stage: &Stage<'_>,

@@ -1,4 +1,4 @@
-//! The simulated part: a session and TCP flows through one bottleneck, with few and with many receivers.
+//! The simulations of the demonstration: a session and TCP flows share one bottleneck, with few and with many receivers.
 
 use crate::failure::Failure;
 use crate::sim::running::refused;
@@ -15,10 +15,10 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Number of receivers of each simulation.
+/// Number of receivers in each simulation.
 const GROUPS: [u32; 2] = [8, 10_000];
 const BOTTLENECK: &str = include_str!("bottleneck.toml");
-/// Half of the bottleneck, in kbit/s.
+/// Half of the bottleneck's rate, in kbit/s.
 const HALF: f64 = 2_000.0;
 
 /// Results of one simulation.
@@ -41,7 +41,7 @@ pub struct Simulated {
     panel: Panel,
 }
 
-/// An observer that stops the simulation on request.
+/// An observer that stops the simulation when the flag is set.
 struct Until<'a>(&'a AtomicBool);
 
 impl Progress for Until<'_> {
@@ -125,7 +125,7 @@ pub fn grid(all: &[Simulated]) -> Grid {
 pub fn page(all: &[Simulated], transfer: &str) -> String {
     let figure = Figure::new(
         "Multicast and one TCP flow through 4 Mbit/s",
-        "Average rate since the start, at each of the multicast's receivers and at TCP's; one run each.",
+        "Average rate since the start, at each multicast receiver and at the TCP receiver; one run for each number of receivers.",
         all.iter().map(|one| one.panel.clone()),
     );
     let explanation = "One multicast session and one TCP flow share a bottleneck of 4 Mbit/s with 20 ms of delay and a queue of \
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn simulated_flows_share_the_bottleneck_and_yield_one_page() {
+    fn simulated_flows_share_the_bottleneck_and_appear_on_a_page() {
         let few = one(GROUPS[0], &AtomicBool::new(false)).expect("nobody stops it");
         let total = few.multicast_bps + few.tcp_bps;
         assert!(total > 3.2e6 && total < 4.0e6, "{total}");

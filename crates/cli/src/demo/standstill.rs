@@ -1,9 +1,9 @@
-//! Suspension of a receiver during the transfer, like that of a host in standby.
+//! Suspension of a receiver during the transfer, as if its host were in standby.
 
 use super::children::{Process, Stopped};
 use std::time::{Duration, Instant};
 
-/// Duration of the suspension. The source waits only a second for a receiver with a full buffer, and then continues without it.
+/// Duration of the suspension. A source waits for a silent receiver for a second, which is shorter.
 pub const LASTS: Duration = Duration::from_secs(3);
 
 /// State of the suspension.
@@ -23,7 +23,8 @@ pub enum Standstill<'a> {
 }
 
 impl Standstill<'_> {
-    /// Suspends or resumes the process if its condition holds.
+    /// Suspends the process after the given number of bytes, and resumes it after `LASTS`. `bytes` is the number of bytes
+    /// received so far.
     pub fn follow(&mut self, bytes: u64, now: Instant) {
         match self {
             Standstill::After(after, process) if bytes >= *after => {

@@ -5,7 +5,8 @@ fn ended(done: Value) -> ProcessOutput {
     ProcessOutput { done: Some(done), ended: true, ..ProcessOutput::default() }
 }
 
-/// Returns the output of a complete transfer to four receivers, whose directories contain the source's content.
+/// Returns the output of a complete transfer to four receivers. Creates the directories of these receivers with the source's
+/// content.
 fn good(place: &Path) -> (Vec<ProcessOutput>, Hashes) {
     let mut reported = Vec::new();
     for number in 0..RECEIVERS {
@@ -40,7 +41,7 @@ fn demonstration_with_complete_receivers_and_sealing_succeeds() {
 }
 
 #[test]
-fn receiver_with_wrong_bytes_fails_the_demonstration() {
+fn demonstration_fails_if_a_receiver_has_wrong_bytes() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (reported, hashes) = good(place.path());
     std::fs::write(receiver_directory(place.path(), 2).join("image.bin"), "other").expect("it is ours");
@@ -49,7 +50,7 @@ fn receiver_with_wrong_bytes_fails_the_demonstration() {
 }
 
 #[test]
-fn unencrypted_or_missing_packets_fail_the_demonstration() {
+fn demonstration_fails_if_packets_are_unencrypted_or_missing() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (reported, hashes) = good(place.path());
     for seen in [
@@ -62,7 +63,7 @@ fn unencrypted_or_missing_packets_fail_the_demonstration() {
 }
 
 #[test]
-fn failed_process_is_named_with_its_reason() {
+fn failed_process_is_named_with_its_error() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (mut reported, hashes) = good(place.path());
     reported[1] = ProcessOutput { error: Some("no route".into()), ended: true, ..ProcessOutput::default() };

@@ -4,7 +4,7 @@ use super::{Check, Verdict};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Checks the bridge that the interface is, or that it is a port of: a bridge that snoops needs a querier.
+/// Checks that a bridge with multicast snooping has a querier. `interface` is the bridge or one of its ports.
 pub fn snooping(interface: &str) -> Option<Check> {
     judged(Path::new("/sys/class/net"), interface)
 }
@@ -24,15 +24,15 @@ fn judged(class: &Path, interface: &str) -> Option<Check> {
     if option("multicast_querier") != 0 {
         return Some(Check::new("bridge", Verdict::Ok, format!("{name} snoops and queries members")));
     }
-    // Without a querier, a bridge floods multicast to all ports with `multicast_flood`.
+    // Without a querier, a bridge forwards multicast to every port that has `multicast_flood` set.
     let ports = fs::read_dir(bridge.join("brif")).into_iter().flatten().flatten();
     let held_back = ports.filter(|port| number(port.path().join("multicast_flood")) == Some(0)).count();
     let (verdict, found) = match held_back {
         0 => (
             Verdict::Warn,
-            "it floods all multicast while no host queries, and drops it once memberships expire".to_owned(),
+            "it floods all multicast as long as no host sends queries, and drops multicast when memberships expire".to_owned(),
         ),
-        ports => (Verdict::Fail, format!("multicast does not leave through {ports} of its ports")),
+        ports => (Verdict::Fail, format!("it does not forward multicast through {ports} of its ports")),
     };
     let found = format!("{name} snoops IGMP and has no querier: {found}");
     let advice = format!(

@@ -13,7 +13,8 @@ const FILES_WANTED: u64 = 256;
 /// 2025-01-01. A clock before this date was never set.
 const EARLIEST: u64 = 1_735_689_600;
 
-/// Returns the version of membership reports on the interface, with advice about switches. `group` selects IGMP or MLD.
+/// Returns the version of membership reports on the interface, with advice about switches. The address family of `group` selects
+/// IGMP or MLD.
 pub fn membership(group: IpAddr, interface: Option<&str>) -> Option<Check> {
     let interface = interface?;
     let (name, version) = match group {
@@ -27,11 +28,13 @@ pub fn membership(group: IpAddr, interface: Option<&str>) -> Option<Check> {
     let check = match (name, version.as_str()) {
         ("IGMP", "V3") => Check::new("membership", Verdict::Note, "IGMP V3, source filters work"),
         ("MLD", "V2") => {
-            let found = "MLD V2, source filters work unless an older querier is there";
+            let found = "MLD V2, source filters work unless an older querier is present";
             Check::new("membership", Verdict::Note, found)
         }
         (name, version) => {
-            let found = format!("{name} {version}: recv --source will not filter");
+            let found = format!(
+                "{name} {version} has no source filters, so the network does not apply `recv --source`"
+            );
             Check::new("membership", Verdict::Warn, found)
         }
     };
@@ -77,8 +80,8 @@ pub fn is_strict(interface: &str) -> bool {
     mode("all").max(mode(interface)) == Some(1)
 }
 
-/// Warns about a strict reverse path filter. It drops packets from sources that the routing table assigns to other interfaces,
-/// which is likely on a host with several networks.
+/// Warns about a strict reverse path filter. Such a filter drops packets of a source if the route to the source uses another
+/// interface, which is likely on a host with several networks.
 pub fn reverse_path(interface: &str) -> Option<Check> {
     if !is_strict(interface) {
         return None;
@@ -100,12 +103,12 @@ pub fn reverse_path(interface: &str) -> Option<Check> {
     })
 }
 
-/// Returns the command that sets the reverse path filter of an interface to loose.
+/// Returns a command that sets the reverse path filter of an interface to loose.
 pub fn loosen(interface: &str) -> String {
     format!("sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.{interface}.rp_filter=2")
 }
 
-/// Checks that the clock was set. Only a receiver without feedback depends on it.
+/// Checks that the clock was set. Only receivers without feedback depend on the clock.
 pub fn clock() -> Check {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or(0);
     clock_at(now)
@@ -128,11 +131,11 @@ fn clock_at(unix_secs: u64) -> Check {
 pub fn open_files() -> Check {
     match getrlimit(Resource::Nofile).current {
         Some(limit) if limit < FILES_WANTED => {
-            let found = format!("at most {limit} may be open, {FILES_WANTED} are needed");
+            let found = format!("at most {limit} files may be open, but {FILES_WANTED} are needed");
             Check::new("files", Verdict::Warn, found).advise(format!("ulimit -n {FILES_WANTED}"))
         }
-        Some(limit) => Check::new("files", Verdict::Ok, format!("{limit} may be open")),
-        None => Check::new("files", Verdict::Ok, "any number may be open"),
+        Some(limit) => Check::new("files", Verdict::Ok, format!("{limit} files may be open")),
+        None => Check::new("files", Verdict::Ok, "any number of files may be open"),
     }
 }
 

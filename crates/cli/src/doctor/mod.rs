@@ -1,6 +1,6 @@
 //! `faircast doctor`: checks whether this host is ready for multicast, with advice for each problem.
 //!
-//! Each check reports its finding in one sentence and, if action is needed, advice in another.
+//! Each check reports its finding in one sentence. If action is needed, a second sentence gives advice.
 
 mod bridge;
 mod filter;
@@ -53,11 +53,11 @@ pub struct Check {
 /// Measurements of one direction of a test with another host.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Measured {
-    /// Rate of the fastest train that arrived, in bit/s.
+    /// Arrival rate of the fastest train of datagrams, in bit/s.
     pub rate_bps: f64,
-    /// Share of datagrams lost at half of `rate_bps`, 0 to 1.
+    /// Share of lost datagrams in the train that was sent at half of `rate_bps`, 0 to 1.
     pub loss: f64,
-    /// Number of datagrams at half of `rate_bps` that arrived after a later one.
+    /// Number of datagrams in the train at half of `rate_bps` that arrived after a datagram that was sent later.
     pub reordered: u64,
     /// Number of datagrams sent at half of `rate_bps`.
     pub datagrams: u64,
@@ -107,7 +107,7 @@ pub fn run(args: &Doctor, out: &mut impl Write) -> Result<(), Failure> {
     checks.push(network::chosen(&choice, group.ip()));
     checks.push(network::route(group));
     let mut loopback = network::on_loopback(group.ip());
-    // On a host with a network, multicast between local programs is optional.
+    // If this host has a network, multicast between programs on this host is not required.
     if loopback.verdict == Verdict::Fail && choice.as_ref().is_ok_and(|choice| !choice.chosen.loopback) {
         loopback.verdict = Verdict::Warn;
     }

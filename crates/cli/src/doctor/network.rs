@@ -10,7 +10,7 @@ use faircast_net::{
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// Payload of a self-test datagram, in bytes: it fits the MTU of every interface that faircast uses.
+/// Payload of a self-test datagram, in bytes. The datagram fits the MTU of every interface that faircast uses.
 const PROBE: usize = 256;
 /// Number of datagrams of the self-test. Several are needed to detect GSO and GRO.
 const PROBES: usize = 8;
@@ -68,7 +68,7 @@ pub fn chosen(choice: &Result<Choice, NetError>, group: IpAddr) -> Check {
     }
     if chosen.mtu < 1_500 {
         return Check::new("choice", Verdict::Note, format!("{found}; its MTU is only {}", chosen.mtu))
-            .advise("small datagrams cost processor time; raise the MTU if the network allows it");
+            .advise("small datagrams cost CPU time; raise the MTU if the network allows it");
     }
     let names: Vec<&str> = alternatives.iter().map(|other| other.name.as_str()).collect();
     let check = Check::new("choice", Verdict::Ok, found);
@@ -134,13 +134,13 @@ struct SelfTest {
     joined_by_kernel: bool,
 }
 
-/// Sends to a group through an interface and receives from it. No datagram leaves the host.
+/// Sends datagrams to a group through an interface, and receives these datagrams. No datagram leaves the host.
 fn receive_own_multicast(choice: &Choice, group: SocketAddr) -> Result<SelfTest, NetError> {
     let ear = GroupSocket::open(group, Membership::AnySource, choice, &GroupOptions::default())?;
     let options = SourceOptions { ttl: 0, ect: Ecn::NotEct, ..SourceOptions::default() };
     let mouth = SourceSocket::open(group, choice, &options)?;
     let word: Vec<u8> = system::random().to_be_bytes().repeat(PROBE / 8);
-    // A full queue loses datagrams, which are missing below. The test detects this.
+    // The loop below counts fewer datagrams if a full queue drops some.
     let _outcome = mouth.send_batch(&word.repeat(PROBES), PROBE)?;
     let mut received = SelfTest { datagrams: 0, cut_by_kernel: false, joined_by_kernel: false };
     let (mut batch, mut waiter) = (Batch::new(PROBES), Waiter::new());
@@ -177,8 +177,8 @@ pub fn on_loopback(like: IpAddr) -> Check {
     }
 }
 
-/// Tests multicast on the interface that a session would use, as far as one host can, and GSO and GRO, which save most of the CPU
-/// time.
+/// Tests multicast on the interface that a session would use. Also tests GSO and GRO, which save most of a session's CPU time. No
+/// packet of the test leaves this host.
 pub fn on_chosen(group: SocketAddr, choice: &Choice) -> Vec<Check> {
     let name = &choice.chosen.name;
     match receive_own_multicast(choice, group) {
@@ -208,9 +208,11 @@ fn offload(received: &SelfTest) -> Check {
         (false, _) => Check::new(
             "offload",
             Verdict::Warn,
-            "no GSO: every datagram is a system call, at a cost in CPU time",
+            "no GSO: each datagram needs a separate system call, which costs CPU time",
         )
-        .advise("Linux 4.18 and newer have it, if the interface computes checksums (ethtool -K IFACE tx on)"),
+        .advise(
+            "Linux 4.18 and newer support GSO if the interface computes checksums (ethtool -K IFACE tx on)",
+        ),
     }
 }
 
@@ -218,7 +220,7 @@ fn came_back(received: &SelfTest, interface: &str) -> String {
     format!("{} of {PROBES} datagrams came back over {interface}", received.datagrams)
 }
 
-/// Checks that no other host has this host's sending address.
+/// Checks that no other host uses this host's source address.
 pub fn address(choice: &Choice) -> Option<Check> {
     let local = choice.local;
     let name = &choice.chosen.name;
@@ -229,7 +231,7 @@ pub fn address(choice: &Choice) -> Option<Check> {
                 Verdict::Fail,
                 format!("another host has {address} of {name}, too: {other}"),
             )
-            .advise("give one of them another address; until then each receives packets for the other"),
+            .advise("give one of the two hosts another address; until then, each host receives packets for the other host"),
         ),
         Ok(None) if local.is_ipv4() => {
             Some(Check::new("address", Verdict::Ok, format!("no other host has {local}")))
@@ -262,7 +264,7 @@ pub fn buffers(like: IpAddr, choice: &Choice) -> Vec<Check> {
     std::iter::once(receive).chain(send).collect()
 }
 
-/// Checks a receive buffer of `granted` bytes. `asked` bytes were requested.
+/// Checks whether the granted receive buffer of `granted` bytes is large enough. `asked` is the requested size.
 fn to_receive(granted: usize, asked: usize) -> Check {
     if granted >= asked {
         return Check::new("buffers", Verdict::Ok, format!("{} to receive", kib(granted)));
@@ -303,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn small_receive_buffer_warns_and_a_tiny_one_fails() {
+    fn small_receive_buffer_causes_a_warning_and_tiny_one_an_error() {
         let verdicts = [10_000, MIN_BUFFER, RECEIVE_BUFFER].map(|granted| {
             let check = to_receive(granted, RECEIVE_BUFFER);
             let command = check.advice.as_deref().and_then(|advice| advice.lines().next());
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_interface_fails_and_existing_ones_are_listed() {
+    fn check_of_an_unknown_interface_lists_existing_interfaces() {
         let choice = choose(IpAddr::from([239, 255, 1, 1]), Some("nosuch0"));
         let check = chosen(&choice, IpAddr::from([239, 255, 1, 1]));
         assert_eq!(check.verdict, Verdict::Fail);

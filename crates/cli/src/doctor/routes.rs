@@ -36,8 +36,8 @@ fn refused_by(line: &str, kind: &str, group: IpAddr) -> Option<String> {
     covers.then(|| format!("{kind} {prefix}"))
 }
 
-/// Warns about a route of the group through an interface without multicast or carrier. Programs that name no interface use this
-/// route.
+/// Warns if the route to the group uses an interface without multicast or without a carrier. Programs that name no interface use
+/// this route.
 pub fn leads_nowhere(group: IpAddr, choice: &Choice) -> Option<Check> {
     let out = Command::new("ip").args(["route", "get", &group.to_string()]).output().ok()?;
     let text = String::from_utf8(out.stdout).ok().filter(|_| out.status.success())?;
@@ -50,13 +50,12 @@ pub fn leads_nowhere(group: IpAddr, choice: &Choice) -> Option<Check> {
         (true, true) => return None,
     };
     let chosen = &choice.chosen.name;
-    let found = format!(
-        "the route of {group} leads to {name}, which {why}; sessions that name no interface use {chosen}"
-    );
+    let found =
+        format!("the route to {group} uses {name}, which {why}; sessions without --iface use {chosen}");
     Some(Check::new("route", Verdict::Warn, found).advise(format!("ip route replace {group} dev {chosen}")))
 }
 
-/// Returns the interface in the output of `ip route get`.
+/// Returns the name of the interface in the output of `ip route get`.
 fn device(text: &str) -> Option<&str> {
     text.split_whitespace().skip_while(|word| *word != "dev").nth(1)
 }
@@ -76,7 +75,7 @@ pub fn back_to(source: IpAddr, choice: &Choice, is_strict: bool) -> Check {
         (false, true, Ok(_)) => Check::new(
             "return path",
             Verdict::Fail,
-            format!("the route to {source} uses another interface than {name}, whose strict reverse path filter drops the packets of that source"),
+            format!("the route to {source} does not use {name}, whose strict reverse path filter drops the packets of that source"),
         )
         .advise(mend),
         (false, true, Err(error)) => Check::new(
@@ -86,7 +85,7 @@ pub fn back_to(source: IpAddr, choice: &Choice, is_strict: bool) -> Check {
         )
         .advise(mend),
         (false, false, Ok(_)) => {
-            Check::new("return path", Verdict::Ok, format!("the route to {source} uses another interface than {name}"))
+            Check::new("return path", Verdict::Ok, format!("the route to {source} does not use {name}"))
         }
         (false, false, Err(error)) => Check::new(
             "return path",

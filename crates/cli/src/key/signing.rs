@@ -6,7 +6,8 @@ use faircast_wire::{SigningKey, VerifyKeys};
 use std::io::Write;
 use std::path::Path;
 
-/// Suffix of a public key's file after the name of the private key's file. `EVERYBODYS` is the mode of the file.
+/// Suffix that turns the name of a private key file into the name of its public key file. `EVERYBODYS` is the mode of a public
+/// key file.
 const PUBLIC: &str = ".pub";
 const EVERYBODYS: u32 = 0o644;
 
@@ -33,7 +34,7 @@ pub fn read_public(path: &Path) -> Result<VerifyKeys, Usage> {
 /// [`Usage::KeyExists`], or an error when a file cannot be written.
 pub fn make(place: &Place, people: &mut impl Write) -> Result<(), Failure> {
     let key = SigningKey::generate()?;
-    // The public key is written first, so that an error leaves no private key without it.
+    // The public key is written first, so that an error never leaves a private key without its public key.
     let public = write(place, PUBLIC, &key.verify_key().to_line(), EVERYBODYS)?;
     let private = match write(place, "", &key.to_line(), OWNERS) {
         Ok(private) => private,

@@ -1,11 +1,11 @@
-//! The other statements of a report, compared with its receipts.
+//! Compares the unsigned statements of a report with the receipts in this report.
 
 use faircast::event::ReceiverOutcome;
 use faircast::receipts::{ReceiptReport, ReceiptsReport};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The fields of a report that its receipts can confirm or contradict.
+/// The fields of a report that the receipts in this report can confirm or contradict.
 #[derive(Debug, Deserialize)]
 pub(super) struct Report {
     ok: bool,
@@ -32,7 +32,7 @@ struct Receiver {
 pub(super) struct Checked<'a> {
     pub(super) receipt: &'a ReceiptReport,
     pub(super) valid: bool,
-    /// Whether `--keys` contains the receipt's key; `None` without `--keys`.
+    /// Whether `--keys` contains the key of the receipt; `None` without `--keys`.
     pub(super) known: Option<bool>,
 }
 
@@ -47,7 +47,7 @@ impl Report {
         for receiver in &self.receivers {
             found.extend(receiver.contradiction(&signed));
             if receiver.outcome == ReceiverOutcome::Verified && lacking.contains(receiver.host.as_str()) {
-                found.push(format!("{} is `verified` and among `without_receipt`", receiver.host));
+                found.push(format!("{} is `verified`, but is listed in `without_receipt`", receiver.host));
             }
         }
         found
@@ -58,7 +58,7 @@ impl Report {
         self.receivers.iter().filter(|receiver| receiver.receipt.is_none()).count() as u64
     }
 
-    /// Describes counts that differ from the list of receivers, and an overall result that contradicts the counts.
+    /// Describes counts that contradict the list of receivers, and an overall result that contradicts the counts.
     fn wrong_totals(&self) -> Vec<String> {
         let count = |outcome| self.receivers.iter().filter(|one| one.outcome == outcome).count() as u64;
         let totals = [
@@ -69,7 +69,7 @@ impl Report {
         ];
         let wrong = totals.into_iter().filter(|(_, stated, counted)| stated != counted);
         let mut found: Vec<_> = wrong
-            .map(|(name, stated, counted)| format!("`{name}` is {stated} and `receivers` lists {counted}"))
+            .map(|(name, stated, counted)| format!("`{name}` is {stated}, but `receivers` lists {counted}"))
             .collect();
         let others = self.incomplete + self.dropped + self.absent > 0;
         let is_one = self.ok == (self.exit_code == 0) && self.ok == self.error.is_none();
@@ -80,7 +80,7 @@ impl Report {
     }
 }
 
-/// Describes repeated receipts, and statements about receipts that differ from their verification.
+/// Describes repeated receipts, and statements about a receipt that contradict its verification.
 fn wrong_receipts(receipts: &ReceiptsReport, checked: &[Checked<'_>]) -> Vec<String> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
@@ -91,18 +91,19 @@ fn wrong_receipts(receipts: &ReceiptsReport, checked: &[Checked<'_>]) -> Vec<Str
             found.push(format!("`signed` lists the receiver {} twice", receipt.receiver));
         }
         if receipt.valid != *valid {
-            found.push(format!("`valid` of {host} is {}", receipt.valid));
+            found.push(format!("`valid` of {host} is {}, which contradicts the signature", receipt.valid));
         }
         if receipt.known == Some(false) && *known == Some(true) {
-            found.push(format!("`known` of {host} is false and --keys has its key"));
+            found.push(format!("`known` of {host} is false, but --keys contains its key"));
         }
         if *valid && receipt.known != Some(false) && silent.contains(receipt.key.as_str()) {
-            found.push(format!("the key of {host} has signed and is among `unused_keys`"));
+            found.push(format!("the key of {host} has signed, but is listed in `unused_keys`"));
         }
     }
     let good = checked.iter().filter(|one| one.valid && one.receipt.known != Some(false)).count() as u64;
     if receipts.good != good {
-        found.push(format!("`good` is {} and {good} receipts count", receipts.good));
+        found
+            .push(format!("`good` is {}, but {good} receipts are valid and have a known key", receipts.good));
     }
     found
 }
@@ -119,6 +120,6 @@ impl Receiver {
         }
         let counts = one.valid && receipt.known != Some(false);
         (counts && self.outcome != ReceiverOutcome::Verified)
-            .then(|| format!("{host} has signed that it is complete, but its `outcome` is another"))
+            .then(|| format!("{host} has signed that it is complete, but its `outcome` differs"))
     }
 }

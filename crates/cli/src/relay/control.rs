@@ -11,7 +11,7 @@ use std::{env, fs, thread};
 /// Timeout of an answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The listener of a running relay. The socket is removed with this value.
+/// The listener of a running relay. Dropping this value removes the socket.
 pub struct Control {
     path: PathBuf,
 }
@@ -23,10 +23,10 @@ pub fn default_path() -> PathBuf {
 }
 
 impl Control {
-    /// Starts to listen at `path`. The socket of a killed relay is replaced.
+    /// Starts to listen at `path`. Replaces the socket that a killed relay has left at this path.
     ///
     /// # Errors
-    /// When another relay listens there, or the socket cannot be created.
+    /// When another relay listens at `path`, or the socket cannot be created.
     pub fn open(path: &Path, handle: RelayHandle) -> Result<Control, Failure> {
         let fails = |source| Failure::from(Usage::RelayControl { path: path.to_owned(), source });
         if UnixStream::connect(path).is_ok() {
@@ -50,7 +50,7 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // A remaining socket is removed by the next relay.
+        // If the removal fails, the next relay removes the socket.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -62,10 +62,10 @@ fn answer(mut stream: UnixStream, handle: &RelayHandle) -> io::Result<()> {
     stream.write_all(&text)
 }
 
-/// Returns the status of the relay that listens here.
+/// Returns the status of the relay that listens at `path`.
 ///
 /// # Errors
-/// When no relay listens, or it does not answer.
+/// When no relay listens, or when the relay does not answer.
 pub fn ask(path: &Path) -> Result<String, Failure> {
     let fails = |source| Failure::from(Usage::NoRelay { path: path.to_owned(), source });
     let mut stream = UnixStream::connect(path).map_err(fails)?;

@@ -1,9 +1,9 @@
-//! The kernel's multicast forwarding at an active router: it is suspended for the sessions that the router forwards, and resumes
-//! when the router ends for any reason.
+//! Suspends the kernel's multicast forwarding for the sessions that an active router forwards. Forwarding resumes when the router
+//! ends for any reason.
 //!
 //! If a routing daemon (`smcrouted`, `pimd`) has configured the kernel to forward groups, receivers would receive a session
-//! twice. A table of nftables drops the kernel's copies. The table belongs to a process (`flags owner`), so that it disappears
-//! with that process, even if the process is killed.
+//! twice. A table of nftables drops the packets that the kernel would forward. The table belongs to a process (`flags owner`), so
+//! that the kernel removes the table when this process ends, even if the process is killed.
 
 use faircast::Forwarding;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Files that list the interfaces between which the kernel forwards multicast: one per line, below a header.
+/// Files that list the interfaces between which the kernel forwards multicast: one interface per line, below a header.
 const FORWARDING: [&str; 2] = ["/proc/net/ip_mr_vif", "/proc/net/ip6_mr_vif"];
 
 /// Time limit for the table to appear.
@@ -24,7 +24,7 @@ const MADE_WITHIN: Duration = Duration::from_secs(2);
 /// Uses nftables to suspend the kernel's multicast forwarding.
 #[derive(Debug, Default)]
 pub(super) struct Nftables {
-    /// Number of created tables, which is a part of the next table's name.
+    /// Number of tables created so far. The next table's name contains this number.
     made: AtomicU64,
 }
 
@@ -37,13 +37,13 @@ struct Guard(Child);
 enum GuardError {
     /// nftables is not installed.
     #[error(
-        "the kernel of this host forwards multicast as well, so receivers may receive the session twice; to stop that nft is needed: {0} \
+        "the kernel of this host forwards multicast as well, so receivers may receive the session twice; install nftables to suspend this forwarding: {0} \
          (Debian: apt install nftables)"
     )]
     NoNft(std::io::Error),
     /// nftables failed.
     #[error(
-        "the kernel of this host forwards multicast as well, so receivers may receive the session twice; nft could not stop that: it needs \
+        "the kernel of this host forwards multicast as well, so receivers may receive the session twice; nft could not suspend this forwarding: nft needs \
          Linux 5.12 or newer, and the right to change the network (CAP_NET_ADMIN)"
     )]
     Refused,
@@ -69,7 +69,7 @@ impl Forwarding for Nftables {
 }
 
 impl Guard {
-    /// Suspends forwarding of packets from `source` to `group` through the interfaces `exits`.
+    /// Suspends forwarding of packets from `source` to `group`. `exits` contains the names of the outgoing interfaces.
     ///
     /// # Errors
     /// When nftables is missing or fails.
@@ -108,7 +108,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // `nft` ends when its standard input is closed. Waiting for it leaves no zombie process.
+        // `nft` ends when its standard input is closed. The following wait for this end prevents a zombie process.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }
@@ -131,7 +131,7 @@ fn rules(table: &str, source: SocketAddr, group: SocketAddr, exits: &[String]) -
          add chain inet {table} forward {{ type filter hook forward priority 0; policy accept; }}\n"
     );
     for exit in exits {
-        // nft cannot quote a name with quotation marks. Such an interface gets no rule.
+        // nft cannot quote a name that contains quotation marks. An interface with such a name gets no rule.
         if exit.chars().all(|c| c.is_ascii_graphic() && c != '"') {
             let _ = writeln!(
                 text,
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernel_rules_block_only_one_session_at_the_branches() {
+    fn nftables_rule_blocks_only_one_session_at_the_branches() {
         let (source, group) = ("10.1.0.1:4000", "239.255.70.1:5777");
         let exits = ["eth1".to_owned(), "a\" drop".to_owned()];
         let text = rules("t", source.parse().expect("an address"), group.parse().expect("a group"), &exits);

@@ -119,11 +119,11 @@ fn markdown() -> String {
     let mut page = String::from(
         "# TCP and other unicast protocols\n\n\
          This page lists the options and presets of all competing flows in scenarios and `faircast compare`: `kind = \"tcp-sack,preset=linux,delack\"`.\n\
-         A preset goes first; later options change its values. `faircast schemes tcp-sack` prints the same.\n\
-         `FAIRCAST_BLESS=1 cargo test -p faircast-cli protocols` renews this page from the catalogue.\n\n\
+         A preset goes first; later options change its values. `faircast schemes tcp-sack` prints the same options.\n\
+         `FAIRCAST_BLESS=1 cargo test -p faircast-cli protocols` regenerates this page from the catalogue.\n\n\
          Presets: `ns235` has the values of ns-2.35, `ns2001` and `ns2.1b7a` those of ns-2 in 2001 and 2000, `rfc` those of the current standards,\n\
-         `linux` those of Linux, `linux2.4` those of its kernel 2.4. Times are seconds, windows packets.\n\
-         Without jitter flows stay in step: [phase effects](phase-effects.md).\n",
+         `linux` those of Linux, `linux2.4` those of its kernel 2.4. Times are in seconds, windows in packets.\n\
+         Without jitter, flows stay synchronized: [phase effects](phase-effects.md).\n",
     );
     for entry in faircast_unicast::CATALOGUE {
         let listed = Listed::of(entry);

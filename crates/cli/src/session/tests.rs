@@ -38,7 +38,7 @@ fn send_without_options_has_sensible_defaults() {
 }
 
 #[test]
-fn hosts_get_unicast_only_unless_a_group_or_interface_is_given() {
+fn unicast_source_sends_multicast_only_with_group_or_interface() {
     let unicast = |flags: &[&str]| {
         let line = [&["send", "Cargo.toml"][..], flags].concat();
         sending(&line).expect("fine").config.unicast
@@ -81,7 +81,7 @@ fn options_of_the_packaged_service_are_valid() {
 }
 
 #[test]
-fn no_key_option_suppresses_the_warning() {
+fn option_no_key_suppresses_the_warning() {
     assert!(sending(&["send", "Cargo.toml", "--no-key"]).expect("fine").warnings.is_empty());
 }
 
@@ -128,7 +128,7 @@ fn contradictory_arguments_are_refused_with_a_reason() {
 }
 
 #[test]
-fn a_key_that_others_can_read_is_used_with_a_warning() {
+fn key_that_other_users_can_read_is_used_with_a_warning() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("lab.key");
@@ -147,7 +147,7 @@ fn values_out_of_range_are_refused_while_parsing() {
     assert!(refused(&["send", "x", "--group", "239.1.1.1:0"]).contains("port 0"));
     assert!(refused(&["send", "x", "--ttl", "0"]).contains("TTL of 0"));
     assert!(refused(&["send", "x", "--expect", "0"]).contains("--expect 0"));
-    assert!(refused(&["send", "x", "--max", "10"]).contains("slower than faircast can go"));
+    assert!(refused(&["send", "x", "--max", "10"]).contains("below the minimum rate"));
     assert!(refused(&["send", "x", "--key", "k", "--no-key"]).contains("cannot be used with"));
     assert!(refused(&["send", "x", "--cc", "nosuch"]).contains("nosuch"));
     assert!(refused(&["send"]).contains("PATH"));
@@ -155,7 +155,7 @@ fn values_out_of_range_are_refused_while_parsing() {
 }
 
 /// Runs a fake transport that reports `event` and ends with `report`. Returns the output for programs, the output for people, and
-/// the result.
+/// the result of the run.
 fn reported(
     line: &[&str],
     event: Event,
@@ -193,7 +193,7 @@ fn json_always_ends_with_a_done_line() {
 }
 
 #[test]
-fn incomplete_receiver_fails_the_send_and_is_named() {
+fn send_with_an_incomplete_receiver_fails_and_names_it() {
     let report = SendReport {
         receivers: 2,
         verified: 1,
@@ -215,13 +215,17 @@ fn headline_has_no_rate_if_no_receiver_is_complete() {
         moved_bytes: 70_000,
         duration: Duration::from_millis(63),
         goodput: Rate::from_bps(39.71e9),
-        incomplete: vec![IncompleteReceiver { host: "lab-07".into(), reason: "stopped at that host".into() }],
+        incomplete: vec![IncompleteReceiver {
+            host: "lab-07".into(),
+            reason: "the receiver was stopped".into(),
+        }],
         ..SendReport::default()
     };
     let (_, people, result) = reported(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(report));
     assert!(
-        people
-            .contains("0 of 1 receiver verified after 0.06 s; the most complete one has 70.0 kB of 314.6 MB"),
+        people.contains(
+            "0 of 1 receiver verified after 0.06 s; the most complete receiver has 70.0 kB of 314.6 MB"
+        ),
         "{people}"
     );
     assert!(!people.contains("bit/s") && result.is_err(), "{people}");
@@ -261,9 +265,9 @@ fn failed_send_names_one_remedy() {
         SendReport { verified: 1, receivers: 1, refused_hosts: vec![refused], ..SendReport::default() };
     for (report, remedy) in [
         (incomplete("its disk is full: 8 GB are needed"), "free space on pc2"),
-        (incomplete("it has no permission to write there: /srv"), "let `recv` write on pc2"),
+        (incomplete("it has no permission to write this file or directory: /srv"), "let `recv` write on pc2"),
         (incomplete("it has content of a newer session"), "run `recv --overwrite` there"),
-        (incomplete("silent"), "run both commands again, receivers resume"),
+        (incomplete("silent"), "run both commands again: receivers resume"),
         (refused, "give pc1 this session's key"),
     ] {
         let (_, _, result) = reported(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(report));
@@ -285,7 +289,7 @@ fn stopped_send_reports_its_state_in_the_last_line() {
 }
 
 #[test]
-fn dropped_slow_receiver_causes_its_own_exit_code() {
+fn dropped_slow_receiver_causes_a_separate_exit_code() {
     let report =
         SendReport { receivers: 3, verified: 2, dropped: vec!["lab-07".into()], ..SendReport::default() };
     let line = ["send", "Cargo.toml", "--no-key", "--slow", "drop:5M"];
@@ -297,14 +301,14 @@ fn dropped_slow_receiver_causes_its_own_exit_code() {
     let (_, _, result) = reported(&line, Event::warning("w"), Ok(more));
     let failure = result.expect_err("one has not come");
     assert!(
-        failure.to_string().starts_with("not there: lab-08, left out as too slow: lab-07; "),
+        failure.to_string().starts_with("did not join: lab-08, left out as too slow: lab-07; "),
         "{failure}"
     );
     assert_eq!(crate::failure::number(&failure), 1);
 }
 
 #[test]
-fn unreadable_file_is_named_and_fails_the_send() {
+fn send_with_an_unreadable_file_fails_and_names_the_file() {
     let unread = LeftOut { path: "a/secret".into(), reason: "no permission to read; change its mode".into() };
     let report = SendReport {
         receivers: 2,
@@ -325,7 +329,7 @@ fn unreadable_file_is_named_and_fails_the_send() {
 }
 
 #[test]
-fn report_distinguishes_layers_from_repairs() {
+fn layered_summary_has_a_volume_but_no_repair_percentage() {
     let report = |layers| SendReport {
         ok: true,
         receivers: 1,
@@ -338,11 +342,11 @@ fn report_distinguishes_layers_from_repairs() {
     let (_, people, _) = reported(&line, Event::warning("w"), Ok(report(1)));
     assert!(people.contains(", 250.0 % repair, "), "{people}");
     let (_, people, _) = reported(&line, Event::warning("w"), Ok(report(8)));
-    assert!(people.contains(", 3.5 times that on 8 layers, "), "{people}");
+    assert!(people.contains(", 3.5 times the content on 8 layers, "), "{people}");
 }
 
 #[test]
-fn quiet_prints_nothing_on_success() {
+fn option_quiet_prints_nothing_on_success() {
     let good = SendReport { ok: true, receivers: 1, verified: 1, ..SendReport::default() };
     let (program, people, result) = reported(&["send", "Cargo.toml", "-q"], Event::warning("w"), Ok(good));
     assert!(result.is_ok() && program.is_empty() && people.is_empty(), "{program}{people}");

@@ -419,7 +419,7 @@ fn contenders(text: &str) -> Result<Contenders, String> {
     texts.into_iter().map(contender).collect::<Result<_, _>>().map(Contenders)
 }
 
-/// Returns the options of protocols that have no value.
+/// Returns the protocol options that take no value.
 fn flags() -> Vec<&'static str> {
     let protocols =
         faircast_unicast::CATALOGUE.iter().filter_map(|entry| entry.name.parse::<Protocol>().ok());

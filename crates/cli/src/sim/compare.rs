@@ -114,13 +114,13 @@ fn scenarios(typed: &Compare, text: &str, original: &Scenario, flow: &str) -> Re
 /// Name of the file that lists the directories of a comparison.
 const PLACES: &str = "comparison.json";
 
-/// Removes the results of an earlier comparison, and lists the directories of this one.
+/// Removes the results of an earlier comparison, and writes the list of the directories of this comparison.
 fn begin(directory: &Path, places: &[String]) -> Result<(), Failure> {
     let earlier: Vec<String> = std::fs::read(directory.join(PLACES))
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
         .unwrap_or_default();
-    // Other paths do not belong to the comparison.
+    // Only directories directly below `directory` belong to the comparison. Any other path in the file is ignored.
     for place in earlier.iter().filter(|place| Path::new(place).file_name() == Some(place.as_str().as_ref()))
     {
         let place = directory.join(place);
@@ -145,8 +145,8 @@ fn flow(text: &str, wanted: Option<&str>) -> Result<String, SimUsage> {
     })
 }
 
-/// Returns the scenario with a contender in place of the flow. Claims are removed, because they are about the original. Routers
-/// are removed if no session uses their scheme, and keys if the contender's kind of flow does not have them.
+/// Returns the scenario with a contender in place of the flow. Removes the claims, which are about the original flow. Removes
+/// routers whose scheme no session uses. Removes keys of the flow that are invalid for the contender.
 fn replaced(text: &str, original: &Scenario, flow: &str, contender: &Contender) -> Result<String, SimUsage> {
     let mut edit = Edit::of(text)?;
     edit.remove("claim")?;
@@ -308,7 +308,7 @@ struct MetricLine<'a> {
     scheme: &'a str,
     /// The replaced flow.
     flow: &'a str,
-    /// The point of the sweep; empty without one.
+    /// The point of the sweep; empty if the scenario has no sweep.
     at: String,
     name: &'a str,
     mean: f64,

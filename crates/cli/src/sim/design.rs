@@ -10,10 +10,10 @@ use faircast_experiments::plot::{Axis, Colour, Dot, Figure, Joined, Layer, Panel
 use serde::Serialize;
 use std::io::Write;
 
-/// Rate of PI's updates of the probability, in Hz.
+/// Frequency at which PI updates its drop or mark probability, in Hz.
 const HZ: f64 = 170.0;
-/// Criteria for SFC's default gains: the gain of the rate is this share of its bound, and the gain of the queue is the largest
-/// with these margins.
+/// Criteria for SFC's default gains. `k2` is the fraction `SHARE` of its upper bound. `k1` is the largest gain with at least the
+/// margins `PHASE_DEG` and `GAIN_DB`.
 const SHARE: f64 = 0.4;
 const PHASE_DEG: f64 = 45.0;
 const GAIN_DB: f64 = 6.0;
@@ -52,8 +52,8 @@ pub fn run(typed: &SimSfcDesign, out: &mut impl Write) -> Result<(), Failure> {
     if !(rest.loss > 0.0 && rest.loss < 1.0) || rest.window < 1.0 {
         let most = link.max_flows(Model::Corrected);
         return Err(Failure::Check(format!(
-            "{} flows have {:.2} packets each in a round trip, and no probability keeps them there; at most {most:.0} \
-             flows can be designed for",
+            "with {} flows, each flow has a window of {:.2} packets, and no drop or mark probability holds a window that small; design for at most {most:.0} \
+             flows",
             typed.min_flows, rest.window
         )));
     }
@@ -84,7 +84,7 @@ pub fn run(typed: &SimSfcDesign, out: &mut impl Write) -> Result<(), Failure> {
     writeln!(out, "\nwrote {} into {}", names.join(" "), directory.display()).map_err(unwritten)
 }
 
-/// Returns SFC's gains for a packet in the queue and for a packet of the window.
+/// Returns SFC's gains: `k1` for each packet in the queue, `k2` for each packet of the window.
 fn choose(link: &Link, k1: Option<f64>, k2: Option<f64>) -> Gains {
     let k2 = k2.map_or_else(|| SHARE * link.max_k2(Model::Corrected), |k2| link.per_window(k2));
     if let Some(k1) = k1 {
@@ -104,7 +104,7 @@ fn designs(link: &Link, gains: Gains, target: f64) -> [Design; 3] {
     let pi = control::pi(&flows, 1.0 / HZ);
     let (min, max) = (target / 2.0, 1.5 * target);
     let red = control::red(&flows, (min, max), 0.1);
-    // The algorithm's k2 is a factor of the ratio between arrival rate and link rate.
+    // The queue discipline multiplies its `k2` by the ratio of arrival rate to link rate, so the gain per packet is converted.
     let k2 = gains.k2 * link.window();
     let short = |value: f64| format!("{value:.3e}").parse::<f64>().unwrap_or(value);
     let (k1, k2, a, b, w) = (short(gains.k1), short(k2), short(pi.a), short(pi.b), short(red.w));
@@ -128,11 +128,15 @@ fn print(link: &Link, gains: Gains, designs: &[Design], out: &mut impl Write) ->
          acknowledgement: {per_ack}\n",
         rtt.as_secs_f64() * 1e3
     )?;
-    writeln!(out, "at rest: a window of {:.2} packets, a probability of {:.4}", rest.window, rest.loss)?;
+    writeln!(
+        out,
+        "at equilibrium: a window of {:.2} packets, a drop or mark probability of {:.4}",
+        rest.window, rest.loss
+    )?;
     writeln!(out, "an equilibrium exists up to {:.0} flows", link.max_flows(Model::Corrected))?;
     writeln!(
         out,
-        "SFC is stable for k2 below {:.4} (of R / C), and with k2 = {:.4} for k1 below {:.3e}\n",
+        "SFC is stable if k2, the factor of the arrival rate over the link rate, is below {:.4}. With k2 = {:.4}, it is stable if k1 is below {:.3e}\n",
         link.max_k2(Model::Corrected) * link.window(),
         gains.k2 * link.window(),
         link.max_k1(Model::Corrected, gains.k2)
@@ -145,7 +149,7 @@ fn print(link: &Link, gains: Gains, designs: &[Design], out: &mut impl Write) ->
     }
     writeln!(
         out,
-        "\nfewer flows or longer round trips than these are less stable, more flows and shorter ones slower"
+        "\nwith fewer flows or longer round trips, the queues are less stable; with more flows or shorter round trips, they react more slowly"
     )
 }
 
@@ -178,7 +182,7 @@ fn bode(designs: &[Design]) -> Figure {
             panel(
                 "phase",
                 "phase (degrees)",
-                // Beyond this phase, no gain margin remains.
+                // Phases below -720 degrees are not drawn.
                 lines(&|open, frequency| match open.phase(frequency).to_degrees() {
                     phase if phase >= -720.0 => phase,
                     _ => f64::NAN,

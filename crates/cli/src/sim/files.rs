@@ -11,14 +11,15 @@ use std::time::Duration;
 /// Name and content of a file to write.
 pub type File = (String, Vec<u8>);
 
-/// Returns `lab-results` for `DIR/lab.toml` and `results`: a path in the current directory.
+/// Returns a path in the current directory: `lab-results` if the scenario is `DIR/lab.toml` and `what` is `results`.
 pub fn beside(scenario: &Path, what: &str) -> PathBuf {
     let stem =
         scenario.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy().into_owned());
     PathBuf::from(format!("{stem}-{what}"))
 }
 
-/// Replaces the run in a directory by a new one: results, and other files such as figures. Returns the names of all files.
+/// Writes results and further files, such as figures, into a directory, in place of the files of the previous run. Returns the
+/// names of all files.
 ///
 /// # Errors
 /// When a file cannot be written, or a file of the previous run cannot be removed.
@@ -36,7 +37,8 @@ pub fn run(
     let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = threads.map_or(processors, NonZeroUsize::get);
     let totals = results.map_or(Totals::default(), |results| results.totals);
-    // The list of these files is written first, so that the next run also finds them after an interruption.
+    // The list of the further files is written before the files. The next run therefore finds the files even if this run is
+    // interrupted.
     let names: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
     paths.push(write_run(directory, &totals, &names, threads, took).map_err(unwritable)?);
     let mut all: Vec<String> =

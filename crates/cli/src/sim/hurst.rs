@@ -52,7 +52,7 @@ pub fn run(typed: &SimHurst, out: &mut impl Write) -> Result<(), Failure> {
         return Ok(());
     }
     let note = "\nH is 0.5 for independent values and nears 1 for long memory. Whittle assumes fractional Gaussian noise; \
-                local Whittle and wavelets assume nothing of short times; R/S and variance-time are biased.";
+                local Whittle and wavelets assume nothing about short time scales; R/S and variance-time are biased.";
     writeln!(out, "{note}").map_err(unwritten)
 }
 

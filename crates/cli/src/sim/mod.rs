@@ -47,7 +47,7 @@ use stored::Stored;
 /// Runs a command of `sim`.
 ///
 /// # Errors
-/// The error of the command; [`Failure::Check`] when a claim of the scenario fails.
+/// The error of the command; [`Failure::Check`] when the results contradict a claim of the scenario.
 pub fn run(command: SimCommand, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     match command {
         SimCommand::Run(typed) => run_scenario(&typed, out, stop),

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-/// Prints the cost of the runs, and the number of stored ones, on standard error.
+/// Prints on standard error the number of stored runs, and the estimated cost of the other runs.
 ///
 /// # Errors
 /// When the directory of the stored runs cannot be read.
@@ -46,7 +46,7 @@ fn text(forecast: &Forecast, speed: f64) -> String {
     )
 }
 
-/// Rounds to two digits, the precision of an estimate.
+/// Rounds to two significant digits, the precision of an estimate.
 fn rounded(number: f64) -> f64 {
     if number <= 0.0 {
         return 0.0;
@@ -78,7 +78,8 @@ fn duration(seconds: f64) -> String {
 /// Minimum duration of the measurement.
 const MIN_TIME: Duration = Duration::from_millis(20);
 
-/// Measures the number of link traversals of packets that one thread of this machine simulates per second, on a short scenario.
+/// Measures the number of link traversals of packets that one thread of this machine simulates per second. The measured scenario
+/// is short.
 fn speed() -> f64 {
     let text = template("dumbbell").expect("it is a template");
     let mut edit = Edit::of(text).expect("a test reads every template");
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forecast_states_runs_time_packets_and_memory() {
+    fn forecast_contains_runs_time_packets_and_memory() {
         let forecast = Forecast {
             runs: 12,
             stored: 2,

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// Runs a command of `repro`.
 ///
 /// # Errors
-/// The error of the command; [`Failure::Check`] when a claim fails.
+/// The error of the command; [`Failure::Check`] when the results contradict a claim.
 pub fn run(command: ReproCommand, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     match command {
         ReproCommand::List(typed) => list(&typed, out).map_err(unwritten),
@@ -91,7 +91,7 @@ fn settings(running: &super::args::Running, quick: bool, alternatives: usize) ->
     }
 }
 
-/// Converts the error of an entry that was not repeated.
+/// Converts the error of a reproduction into a failure.
 fn unrepeated(error: ReproError) -> Failure {
     match error {
         ReproError::Edit(error) => SimUsage::from(error).into(),
@@ -143,7 +143,7 @@ fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), 
     decide(&done.outcome, typed.quick, out, typed.json)
 }
 
-/// Returns an error if a claim of the entry fails. A quick run never fails.
+/// Returns an error if the results contradict a claim of the entry. A quick run never fails.
 fn decide(outcome: &ReproOutcome, quick: bool, out: &mut impl Write, json: bool) -> Result<(), Failure> {
     if !quick {
         return verdict(&outcome.claims);
@@ -188,7 +188,8 @@ fn paragraph(label: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", line.trim_end())
 }
 
-/// Returns the entries whose IDs begin with, or whose aliases equal, one of `ids`. Returns all entries if `ids` is empty.
+/// Returns the entries that match one of `ids`. An element of `ids` matches an entry if it is a prefix of the entry's ID, or
+/// equals one of the entry's aliases. Returns all entries if `ids` is empty.
 fn chosen(ids: &[String]) -> Result<Vec<&'static Entry>, Failure> {
     let fits = |entry: &Entry, id: &String| entry.id.starts_with(id) || entry.aliases.contains(id);
     for id in ids {

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Returns the text of a scenario file, including the trace files that it names.
+/// Returns the text of a scenario file. Trace files that the scenario names are included in the text.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -22,7 +22,7 @@ pub fn text(path: &Path) -> Result<String, SimUsage> {
     let unreadable = |path: &Path, source| SimUsage::ScenarioUnreadable { path: path.to_owned(), source };
     let bytes = std::fs::metadata(path).map_err(|source| unreadable(path, source))?.len();
     if bytes > MAX_BYTES {
-        let why = format!("a scenario has at most {MAX_BYTES} bytes, and this file {bytes}");
+        let why = format!("a scenario may have at most {MAX_BYTES} bytes, but this file has {bytes}");
         return Err(unreadable(path, std::io::Error::other(why)));
     }
     let text = std::fs::read_to_string(path).map_err(|source| unreadable(path, source))?;
@@ -35,7 +35,7 @@ pub fn text(path: &Path) -> Result<String, SimUsage> {
         let file = beside.join(name);
         let bytes = std::fs::metadata(&file).map_err(|source| unreadable(&file, source))?.len();
         if bytes > MAX_TRACE_BYTES {
-            let why = format!("a trace has at most {MAX_TRACE_BYTES} bytes, and this file {bytes}; cut it, or sum entries into one");
+            let why = format!("a trace may have at most {MAX_TRACE_BYTES} bytes, but this file has {bytes}; shorten the trace, or merge entries");
             return Err(unreadable(&file, std::io::Error::other(why)));
         }
         std::fs::read_to_string(&file).map_err(|source| unreadable(&file, source))
@@ -78,7 +78,7 @@ pub fn parse(text: &str, path: &Path, memory: u64) -> Result<Scenario, SimUsage>
 /// Shows the errors of a scenario on standard error, and returns a summary.
 pub fn mistaken(mistakes: &Diagnostics, path: &Path) -> SimUsage {
     let mut people = std::io::stderr();
-    // A failure to print is ignored: the returned error has the number of errors.
+    // A failure to print is ignored, because the returned error states the number of errors.
     let _ = write!(people, "{}", mistakes.render(look(people.is_terminal())));
     SimUsage::ScenarioWrong { path: path.to_owned(), mistakes: mistakes.len() }
 }
@@ -99,7 +99,7 @@ pub enum ProgressOutput {
     Nothing,
 }
 
-/// Prints the progress of a run, and stops it on request.
+/// Prints the progress of a run, and stops the run when the flag is set.
 pub struct RunPrinter<'a> {
     label: String,
     screen: Screen,
@@ -109,7 +109,7 @@ pub struct RunPrinter<'a> {
 enum Screen {
     Nothing,
     Bar(ProgressBar),
-    /// Lines of text. The number is the last printed tenth of the run, out of [`LINES`].
+    /// Lines of text. The value is the number of tenths of the run that were complete at the last printed line.
     Lines(AtomicU64),
 }
 

@@ -1,4 +1,5 @@
-//! Series of numbers from files: a column of a text table, or packets or bytes per interval of a capture.
+//! Series of numbers from files. A series is a column of a text table, or the number of packets or bytes of a capture in each
+//! interval.
 
 use std::fmt;
 
@@ -7,9 +8,9 @@ use std::fmt;
 pub enum SeriesContent {
     /// A column of a table, by its name or its number from 1; `None`: the last column.
     Column(Option<String>),
-    /// Packets of a capture per interval of this number of seconds.
+    /// Number of packets of a capture in each interval. The value is the length of an interval, in seconds.
     Packets(f64),
-    /// Bytes of a capture per interval of this number of seconds.
+    /// Number of bytes of a capture in each interval. The value is the length of an interval, in seconds.
     Bytes(f64),
 }
 
@@ -37,12 +38,12 @@ impl fmt::Display for NoSeries {
         match self {
             NoSeries::Line(line, text) => write!(f, "line {line}: {text:?} is not a number"),
             NoSeries::NoColumn(name) => write!(f, "there is no column {name:?}"),
-            NoSeries::Empty => f.write_str("there are no numbers in it"),
+            NoSeries::Empty => f.write_str("the file contains no numbers"),
             NoSeries::NextGeneration => {
                 f.write_str("it is a capture of the format pcapng; convert it: editcap -F pcap IN OUT")
             }
             NoSeries::CutOff(at) => write!(f, "the capture ends within the packet at byte {at}"),
-            NoSeries::NoCapture => f.write_str("it is not a capture; --bin is for captures"),
+            NoSeries::NoCapture => f.write_str("the file is not a capture; --bin applies only to captures"),
             NoSeries::TooLong(intervals) => {
                 write!(f, "the capture has {intervals} intervals; choose longer ones with --bin")
             }
@@ -50,17 +51,17 @@ impl fmt::Display for NoSeries {
     }
 }
 
-/// The first bytes of captures with microseconds or nanoseconds, and of captures in the newer format.
+/// Magic numbers of captures with timestamps in microseconds and in nanoseconds, and of captures in the format pcapng.
 const MAGIC_MICROS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOS: u32 = 0xa1b2_3c4d;
 const MAGIC_NEXT: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-/// Lengths of the header of a capture and of each packet, in bytes.
+/// Lengths of the header of a capture file and of the header of each packet, in bytes.
 const FILE_HEADER: usize = 24;
 const PACKET_HEADER: usize = 16;
 /// Maximum number of intervals.
 const MAX_INTERVALS: usize = 50_000_000;
 
-/// Reads a number of a capture, in its byte order.
+/// Function that reads a number in the byte order of a capture.
 type Word = fn([u8; 4]) -> u32;
 
 /// Whether these bytes begin like a capture.
@@ -68,7 +69,8 @@ pub fn is_capture(bytes: &[u8]) -> bool {
     order(bytes).is_some() || bytes.starts_with(&MAGIC_NEXT)
 }
 
-/// Returns the byte order of a capture, and the number of its time units per second.
+/// Returns a function that reads numbers in the byte order of the capture, and the resolution of its timestamps in units per
+/// second.
 fn order(bytes: &[u8]) -> Option<(Word, f64)> {
     let first = *bytes.first_chunk::<4>()?;
     let orders: [Word; 2] = [u32::from_le_bytes, u32::from_be_bytes];
@@ -104,7 +106,7 @@ pub fn read(bytes: &[u8], what: &SeriesContent) -> Result<Vec<f64>, NoSeries> {
         if next > bytes.len() {
             return Err(NoSeries::CutOff(at));
         }
-        // A packet with a time before the first packet counts in the first interval.
+        // A packet that is older than the first packet, by its timestamp, counts in the first interval.
         let place = ((time - *first.get_or_insert(time)).max(0.0) / bin) as usize;
         if place >= MAX_INTERVALS {
             return Err(NoSeries::TooLong(place));
@@ -174,7 +176,8 @@ mod tests {
         assert_eq!(column("", None), Err(NoSeries::Empty));
     }
 
-    /// Returns a capture of packets with these times, in microseconds, and lengths. 4 bytes of each packet are captured.
+    /// Returns a capture. Each element of `packets` has the time of a packet, in microseconds, and its length. The capture
+    /// contains 4 bytes of each packet.
     fn capture(packets: &[(u32, u32)], write: fn(u32) -> [u8; 4]) -> Vec<u8> {
         let mut bytes = write(MAGIC_MICROS).to_vec();
         bytes.resize(FILE_HEADER, 0);

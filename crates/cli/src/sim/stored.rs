@@ -1,4 +1,4 @@
-//! Finished runs in the directory of `--out`, with which an interrupted command resumes.
+//! Finished runs in the directory of `--out`. An interrupted command resumes from them.
 
 use crate::failure::Failure;
 use crate::units;
@@ -18,7 +18,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Opens the directory of finished runs below `out`, which is created if missing. Returns `None` without `out`.
+    /// Opens the directory of finished runs below `out`, and creates it if it is missing. Returns `None` without `out`.
     ///
     /// # Errors
     /// When the directory cannot be created.
@@ -34,7 +34,7 @@ impl Stored {
         self.kept.clone()
     }
 
-    /// Prints the number of finished runs, and of runs of other scenarios that will be removed, on standard error.
+    /// Prints on standard error the number of finished runs, and the number of runs of other scenarios that will be removed.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -66,7 +66,7 @@ impl Stored {
     }
 }
 
-/// Removes the runs of other scenarios from a directory of results, which holds one scenario.
+/// Removes all runs from a directory of results, except the runs of these scenarios.
 ///
 /// # Errors
 /// When a run cannot be removed.

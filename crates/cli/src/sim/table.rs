@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// Describes a network and its planned runs in one line.
+/// Describes the network of a scenario and its planned runs in one line.
 pub fn what_would_run(scenario: &Scenario) -> String {
     let layout = scenario.layout(0, scenario.seeds().first().copied().unwrap_or(1));
     let points = scenario.points().len();
@@ -28,7 +28,7 @@ pub fn what_would_run(scenario: &Scenario) -> String {
     )
 }
 
-/// Describes a network and its finished runs, of which `stored` are from an earlier command.
+/// Describes the network of a scenario and its finished runs. `stored` is the number of runs that an earlier command has stored.
 pub fn what_was_run(scenario: &Scenario, results: &Results, stored: usize, took: Duration) -> String {
     let seconds = took.as_secs_f64();
     let (would, runs) = (what_would_run(scenario), units::count(results.jobs.len() as u64, "run"));
@@ -54,8 +54,7 @@ fn estimate(results: &Results, point: &Point, metric: &str) -> Option<Estimate> 
     (!values.is_empty()).then(|| Estimate::of(&values))
 }
 
-/// Writes tables for each point of the sweep: groups of flows, layers of sessions that have several, probed links, and
-/// bottlenecks.
+/// Writes tables for each point of the sweep: groups of flows, layered sessions, probed links, and bottlenecks.
 ///
 /// # Errors
 /// When the output cannot be written.
@@ -115,7 +114,7 @@ fn groups(scenario: &Scenario, results: &Results, point: &Point) -> Grid {
     grid
 }
 
-/// Returns a table of sessions with several layers, and of their parts that the scenario names.
+/// Returns a table with a row for each layered session, or part of a session, that has the metric `layers`.
 fn layers(results: &Results, point: &Point) -> Grid {
     let mut grid = Grid::new(&[
         ("layers of", Align::Left),
@@ -148,7 +147,7 @@ fn layers(results: &Results, point: &Point) -> Grid {
     grid
 }
 
-/// Returns a table of packet delays of timed flows.
+/// Returns a table of the packet delays of flows whose delay is measured.
 fn delays(scenario: &Scenario, results: &Results, point: &Point) -> Grid {
     let mut grid = Grid::new(&[
         ("delay of", Align::Left),
@@ -173,7 +172,7 @@ fn delays(scenario: &Scenario, results: &Results, point: &Point) -> Grid {
 /// Maximum number of bottlenecks in the table.
 const NAMED: usize = 10;
 
-/// Writes the bottlenecks, and all other links in one line.
+/// Writes a table of the bottlenecks, and one line about all other links.
 fn bottlenecks(results: &Results, point: &Point, out: &mut impl Write) -> io::Result<()> {
     let mut grid = Grid::new(&[
         ("bottleneck", Align::Left),

@@ -36,7 +36,7 @@ fn short_run(file: PathBuf, out: PathBuf) -> SimRun {
 }
 
 #[test]
-fn a_new_scenario_can_be_checked_and_is_not_overwritten() {
+fn new_scenario_passes_the_check_and_is_not_overwritten() {
     let place = place();
     let printed = new_in(place.path(), "lab", None, false).expect("it is written");
     assert!(printed.contains("faircast sim run") && printed.contains("lab.toml"), "{printed}");
@@ -67,7 +67,7 @@ fn selected_curves_are_drawn_and_unknown_flows_are_refused() {
         reported(SimCommand::Run(SimRun { curves, pdf: true, plot: false, ..typed }))
     };
     let refused = run("nosuch:leaf1").expect_err("there is no such flow").to_string();
-    assert!(refused.contains("no curve nosuch:leaf1; there are multicast, tcp"), "{refused}");
+    assert!(refused.contains("no curve nosuch:leaf1; choose one of multicast, tcp"), "{refused}");
     assert!(!out.exists(), "nothing was run");
     let printed = run("multicast:leaf1,tcp").unwrap_or_else(|failure| panic!("{failure}"));
     assert!(
@@ -80,7 +80,7 @@ fn selected_curves_are_drawn_and_unknown_flows_are_refused() {
 }
 
 #[test]
-fn run_prints_the_rate_of_every_group_and_the_files() {
+fn run_prints_every_group_rate_and_the_names_of_its_files() {
     let place = place();
     new_in(place.path(), "lab", None, false).expect("it is written");
     let out = place.path().join("results");

@@ -1,5 +1,5 @@
-//! Reports of a session: text, JSON, report file and exit code agree when the session is stopped, when hosts are missing or
-//! refuse it, and when a reader closes its pipe. The source waits for missing hosts only once, or until a request to start.
+//! Text, JSON, report file and exit code of a session agree. The tests stop the session, let hosts be missing or refuse the
+//! session, and close a reader's pipe. A source waits for missing hosts only until the join timeout or a request to start.
 
 use crate::kit::{Ended, FAIRCAST, Running, Stage, must};
 use crate::security::key;
@@ -28,7 +28,7 @@ fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(host, outcome)| ((*host).to_owned(), (*outcome).to_owned())).collect()
 }
 
-/// Kernel: a signal stops one process while others run.
+/// Needs a kernel: a signal stops one process while other processes run.
 #[test]
 fn stopped_source_reports_each_receiver_and_its_state() {
     let Some(root) = require_root() else { return };
@@ -54,7 +54,7 @@ fn stopped_source_reports_each_receiver_and_its_state() {
     }
 }
 
-/// Kernel: a signal stops one process while another runs.
+/// Needs a kernel: a signal stops one process while another process runs.
 #[test]
 fn daemon_stopped_during_a_session_ends_with_exit_code_1() {
     let Some(root) = require_root() else { return };
@@ -71,12 +71,12 @@ fn daemon_stopped_during_a_session_ends_with_exit_code_1() {
     assert!(daemon.message().contains("verified and stored"), "{daemon:?}");
     source.task.interrupt();
     let source = source.ends(10);
-    assert_eq!(source.done()["incomplete"][0]["reason"], "stopped at that host", "{source:?}");
+    assert_eq!(source.done()["incomplete"][0]["reason"], "the receiver was stopped", "{source:?}");
 }
 
-/// Kernel: the reader of a pipe closes it.
+/// Needs a kernel: the reader of a pipe closes it.
 #[test]
-fn headline_has_no_rate_if_the_only_reader_closes_its_pipe() {
+fn headline_has_no_rate_if_the_only_receiver_has_a_closed_pipe() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 30_000_000);
@@ -91,7 +91,7 @@ fn headline_has_no_rate_if_the_only_reader_closes_its_pipe() {
     assert!(!headline.contains("bit/s"), "{headline}");
 }
 
-/// Kernel: a second process starts the first one.
+/// Needs a kernel: one process sends a signal that starts the session of another process.
 #[test]
 fn waiting_source_starts_on_request_and_names_the_missing_host() {
     let Some(root) = require_root() else { return };
@@ -102,21 +102,21 @@ fn waiting_source_starts_on_request_and_names_the_missing_host() {
     let args = ["send", "--no-key", "--group", &stage.group, "--join-timeout", "600", &file];
     let args = [&args[..], &["--receivers", &hosts, "--report", &path]].concat();
     let mut source = Running::start(stage.lab.sender(), &args);
-    source.prints("waiting for 1 of 2 receivers: pc7", 20);
+    source.prints("waiting: 1 of 2 receivers missing: pc7", 20);
     let pid = source.task.pid().to_string();
     let asked: Ended = Running::start(stage.lab.sender(), &["start", &pid]).ends(10);
     assert!(asked.code == 0 && asked.stdout.contains(&format!("asked process {pid} to start")), "{asked:?}");
     let source = source.ends(20);
     receiver.succeeds(5);
     assert_eq!(source.code, 1, "{source:?}");
-    assert!(source.stderr.contains("; waited ") && source.stderr.contains("not there: pc7"), "{source:?}");
+    assert!(source.stderr.contains("; waited ") && source.stderr.contains("did not join: pc7"), "{source:?}");
     assert_eq!(outcomes(&report(&stage, "report.json")), owned(&[("pc7", "absent"), ("r0", "verified")]));
-    // A process that is not a session gets no signal.
+    // `start` sends no signal to a process that is not a source.
     let refused = Running::start(stage.lab.sender(), &["start", "1"]).ends(10);
     assert!(refused.code == 2 && refused.stderr.contains("process 1 is no"), "{refused:?}");
 }
 
-/// Kernel: three processes with keys in files.
+/// Needs a kernel: three processes with keys in files.
 #[test]
 fn host_with_another_key_appears_as_refused_in_the_report() {
     let Some(root) = require_root() else { return };

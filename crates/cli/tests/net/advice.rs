@@ -1,4 +1,4 @@
-//! `faircast doctor` and sessions with faulty hosts and networks: each fault is named, and the advised command repairs it.
+//! `faircast doctor` and sessions on hosts and networks with faults: each fault is named, and the advised command repairs it.
 
 use crate::filters::admit_only;
 use crate::kit::{FAIRCAST, Running, Stage, must, print_line};
@@ -24,12 +24,12 @@ fn doctor(node: &Node, more: &[&str]) -> (i32, Vec<Value>) {
     (ended.status.code().unwrap_or(-1), checks)
 }
 
-/// Returns the check of this verdict whose finding contains these words.
+/// Returns the check with this verdict whose finding contains `words`.
 fn found<'a>(checks: &'a [Value], verdict: &str, words: &str) -> Option<&'a Value> {
     checks.iter().find(|check| check["verdict"] == verdict && text(check, "found").contains(words))
 }
 
-/// Breaks a host by a command. Checks that doctor names the fault, and that the first line of its advice repairs it.
+/// Breaks a host with a command. Checks that doctor names the fault, and that the first line of its advice repairs the host.
 fn is_named_and_mended(node: &Node, broken_by: &str, (verdict, words): (&str, &str), more: &[&str]) {
     shell(node, broken_by);
     let (code, checks) = doctor(node, more);
@@ -57,9 +57,9 @@ table inet closed {
 }
 N";
 
-/// Kernel: nftables and iptables filter packets.
+/// Needs a kernel: nftables and iptables filter packets.
 #[test]
-fn filter_closed_for_one_role_is_named_and_repaired() {
+fn packet_filter_that_blocks_a_role_is_named_and_repaired() {
     let Some(root) = require_root() else { return };
     let lab = must(Lab::plan().company(Company::Shared).build(&root));
     let node = lab.sender();
@@ -72,7 +72,7 @@ fn filter_closed_for_one_role_is_named_and_repaired() {
                     iptables -A INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT";
     is_named_and_mended(node, iptables, ("fail", "as a source: a packet filter drops"), &[]);
     shell(node, "iptables -P INPUT ACCEPT; iptables -F");
-    // Queries from the switch, and reports from this host.
+    // The first rule drops IGMP queries from the switch. The second rule drops IGMP reports of this host.
     let table = "nft add table inet lab; nft add chain inet lab in '{ type filter hook input priority 0; }'; \
                  nft add chain inet lab out '{ type filter hook output priority 0; }'; ";
     let asked = format!("{table} nft add rule inet lab in ip protocol igmp drop");
@@ -81,7 +81,7 @@ fn filter_closed_for_one_role_is_named_and_repaired() {
     is_named_and_mended(node, answered, ("warn", "drops IGMP reports"), &[]);
 }
 
-/// Kernel: routes and reverse path filters.
+/// Needs a kernel: routes and reverse path filters.
 #[test]
 fn routes_and_path_filters_that_drop_multicast_are_named() {
     let Some(root) = require_root() else { return };
@@ -89,13 +89,13 @@ fn routes_and_path_filters_that_drop_multicast_are_named() {
     let node = lab.receiver(0);
     let nowhere = "ip link add nowhere type veth peer name end; ip link set end up; ip link set nowhere up multicast off; \
                    ip address add 10.88.0.1/24 dev nowhere; ip route replace 239.255.70.1 dev nowhere";
-    is_named_and_mended(node, nowhere, ("warn", "leads to nowhere, which carries no multicast"), &[]);
+    is_named_and_mended(node, nowhere, ("warn", "uses nowhere, which carries no multicast"), &[]);
     let strict = "ip link add other type veth peer name beside; ip link set other up; ip link set beside up; \
                   ip address add 10.99.0.1/24 dev other; sysctl -qw net.ipv4.conf.all.rp_filter=1";
     is_named_and_mended(node, strict, ("warn", "strict reverse path filter: it drops"), &["--iface", "eth0"]);
 }
 
-/// Kernel: the rules of a packet filter.
+/// Needs a kernel: the rules of a packet filter.
 #[test]
 fn filter_rules_are_read_by_root_without_sbin_in_its_path() {
     let Some(root) = require_root() else { return };
@@ -104,7 +104,7 @@ fn filter_rules_are_read_by_root_without_sbin_in_its_path() {
     assert!(ended.stdout.contains("ok    firewall    no rule drops UDP"), "{}", ended.stdout);
 }
 
-/// Kernel: two hosts answer ARP for one address.
+/// Needs a kernel: two hosts answer ARP requests for one address.
 #[test]
 fn duplicate_address_of_two_hosts_is_reported() {
     let Some(root) = require_root() else { return };
@@ -132,9 +132,9 @@ fn duplicate_address_of_two_hosts_is_reported() {
     assert!(code == 1 && named.is_some(), "{checks:#?}");
 }
 
-/// Kernel: hosts lose their IPv4 addresses.
+/// Needs a kernel: hosts lose their IPv4 addresses.
 #[test]
-fn hosts_without_ipv4_use_the_ipv6_group_without_options() {
+fn hosts_without_ipv4_use_the_ipv6_group_by_default() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let hosts = [stage.lab.sender(), stage.lab.receiver(0)];
@@ -142,7 +142,7 @@ fn hosts_without_ipv4_use_the_ipv6_group_without_options() {
     let (code, checks) = doctor(hosts[0], &[]);
     assert!(code == 0 && found(&checks, "ok", "the group is [ff15::4643:1]:5777").is_some(), "{checks:#?}");
     assert!(checks.iter().all(|check| !text(check, "found").contains("IGMP")), "{checks:#?}");
-    // An IPv4 group is not possible, and the message names a possible group.
+    // These hosts have no IPv4 address, so the advice about an IPv4 group names the IPv6 group.
     let (code, checks) = doctor(hosts[0], &["--group", "239.255.70.1"]);
     let choice = found(&checks, "fail", "this host only");
     let advice = choice.map_or("", |check| text(check, "advice"));
@@ -155,7 +155,7 @@ fn hosts_without_ipv4_use_the_ipv6_group_without_options() {
         receiver.prints("\"opened\"", 10);
         receiver
     };
-    // A host with both address families names the group.
+    // The second receiver has both address families, so it must name the IPv6 group.
     let receivers =
         [recv(hosts[1], "a", &[]), recv(stage.lab.receiver(1), "b", &["--group", "ff15::4643:1"])];
     Running::start(hosts[0], &["send", &file, "--json", "--no-key", "--expect", "2"]).succeeds(30);
@@ -170,7 +170,7 @@ fn hosts_without_ipv4_use_the_ipv6_group_without_options() {
     assert_ne!(lost.ends(20).code, 0);
 }
 
-/// Kernel: nftables admits one port.
+/// Needs a kernel: nftables admits one port.
 #[test]
 fn doctors_of_two_hosts_use_the_session_ports() {
     let Some(root) = require_root() else { return };
@@ -180,7 +180,7 @@ fn doctors_of_two_hosts_use_the_session_ports() {
     let with = ["--with", host.as_str()];
     let mut serving = Running::start(there, &["doctor", "--serve", "--json"]);
     serving.prints("answers at 10.77.1.0:5777", 10);
-    // The one rule is also enough for doctor.
+    // The packet filter rule for the session port also admits the packets of doctor.
     [here, there].iter().for_each(|node| admit_only(node, "5777"));
     let (code, checks) = doctor(here, &with);
     assert_eq!(code, 0, "{checks:#?}");
@@ -188,14 +188,14 @@ fn doctors_of_two_hosts_use_the_session_ports() {
         checks.iter().filter(|check| check["check"] == "answers" && check["verdict"] == "ok").count(),
         2
     );
-    // Answers to own packets pass the filter, and answers of receivers do not.
+    // The new packet filter accepts packets to the group and answers to this host's own packets. It drops answers of receivers.
     shell(here, "nft delete table inet closed");
     let for_receivers = CLOSED.replace("EXCEPTION", "ip daddr 239.255.70.1 udp dport 5777 accept");
     shell(here, &for_receivers);
     let (code, checks) = doctor(here, &with);
     let answers = found(&checks, "fail", "this host as a source must accept UDP on port 5777");
     assert!(code == 1 && answers.is_some(), "{checks:#?}");
-    // The check of this host's rules has the command.
+    // The advice of the check `firewall` contains the command that opens the port.
     let firewall = found(&checks, "fail", "as a source: a packet filter drops");
     shell(here, firewall.and_then(|it| text(it, "advice").lines().next()).expect("it says what to do"));
     assert_eq!(doctor(here, &with).0, 0);
@@ -203,13 +203,13 @@ fn doctors_of_two_hosts_use_the_session_ports() {
     assert_eq!(serving.ends(10).code, 0);
 }
 
-/// Kernel: a bridge snoops IGMP and forgets a member.
+/// Needs a kernel: a bridge snoops IGMP and removes a membership.
 #[test]
-fn receiver_warns_of_a_switch_that_forgets_members() {
+fn receiver_warns_of_a_switch_that_removes_its_membership() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().forwarding(Forwarding::ToMembers));
     let node = stage.lab.receiver(0);
-    // The host drops the switch's queries, so that the switch removes its membership after some seconds.
+    // The host drops the IGMP queries of the switch. The switch therefore removes the host's membership after some seconds.
     shell(
         node,
         "nft -f - <<'N'\ntable inet deaf {\n chain input {\n  type filter hook input priority 0;\n  meta l4proto igmp drop\n }\n}\nN",

@@ -1,5 +1,5 @@
-//! MTCP's agents within one session, on real sockets: repairs, the feedback that reaches the source, and the children of a killed
-//! agent.
+//! Agents of MTCP within one session, over real sockets: repairs, the amount of feedback at the source, and the children of a
+//! killed agent.
 
 use crate::kit::{Ended, Running, Stage, must, print_line};
 use faircast_testkit::{Damage, Lab, LabPlan, require_root};
@@ -10,7 +10,7 @@ pub fn agent(stage: &Stage, at: usize) -> Running {
     agent_below(stage, at, &[])
 }
 
-/// Starts an agent below other agents.
+/// Starts an agent whose parents are other agents.
 fn agent_below(stage: &Stage, at: usize, agents: &[usize]) -> Running {
     let control = stage.text(&format!("a{at}.sock"));
     let host = format!("agent{at}");
@@ -48,7 +48,7 @@ fn status(stage: &Stage, at: usize) -> Value {
     all["sessions"][0]["agent"].clone()
 }
 
-/// Starts a receiver below these agents.
+/// Starts a receiver whose parents are these agents.
 pub fn child(stage: &Stage, at: usize, agents: &[usize], more: &[&str]) -> Running {
     let (host, out) = (format!("r{at}"), stage.text(&format!("r{at}")));
     let parents: Vec<String> = agents.iter().map(|at| stage.lab.receiver(*at).ipv4().to_string()).collect();
@@ -69,8 +69,8 @@ fn received(stage: &Stage) -> u64 {
     line.split_whitespace().nth(1).and_then(|count| count.parse().ok()).expect("a number")
 }
 
-/// Runs a session to these receivers, each below one of the agents, or below none. Returns the ratio of datagrams that the source
-/// received to packets that it sent.
+/// Runs a session to these receivers. Each receiver has one of the agents as its parent, or no parent if `agents` is empty.
+/// Returns the number of datagrams that the source received, divided by the number of packets that it sent.
 fn feedback(stage: &Stage, name: &str, receivers: &[usize], agents: &[usize]) -> f64 {
     let file = stage.file(name, 4_000_000);
     let parents = |at: &usize| agents.get(at % 2).copied().into_iter().collect::<Vec<_>>();
@@ -84,7 +84,7 @@ fn feedback(stage: &Stage, name: &str, receivers: &[usize], agents: &[usize]) ->
     count as f64 / ended.number("packets")
 }
 
-/// Kernel: agents are processes, and their feedback is counted in datagrams.
+/// Needs a kernel: agents are processes, and their feedback is counted in datagrams.
 #[test]
 fn feedback_does_not_grow_with_more_receivers_behind_agents() {
     let Some(root) = require_root() else { return };
@@ -101,7 +101,7 @@ fn feedback_does_not_grow_with_more_receivers_behind_agents() {
     assert!(six < 0.7 * flat, "{six} against {flat}");
 }
 
-/// Returns a lab for two agents with three receivers each. The first receiver loses packets.
+/// Returns a plan for two agents with three receivers each. The first receiver loses 1 % of its packets.
 fn eight() -> LabPlan {
     Lab::plan().receivers(8).damage([2], Damage::loss(0.01))
 }
@@ -115,7 +115,7 @@ fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Valu
             if at == 7 {
                 return child(stage, at, &[], &["--parent", "find"]);
             }
-            // One child of the first agent also has the second agent as a parent.
+            // One child has both agents as parents, the first agent first.
             let agents: &[usize] = if at == 4 { &[0, 1] } else { &[[0], [1]][at % 2] };
             child(stage, at, agents, &[])
         })
@@ -126,7 +126,7 @@ fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Valu
     if kill {
         agents.remove(0).crashes();
     } else {
-        // Progress is reported only once a second, and may be missing for the last fifth of the content.
+        // Waits only until 60 %, because progress is reported once a second and the content may complete before the next report.
         children[1].reaches(0.6, 40);
         seen = [status(stage, 0), status(stage, 1)];
         let printed = words(stage, 0, &[]);
@@ -144,7 +144,7 @@ fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Valu
     (ended, seen)
 }
 
-/// Kernel: agents are processes with sockets.
+/// Needs a kernel: agents are processes with sockets.
 #[test]
 fn agent_repairs_the_losses_of_its_receivers() {
     let Some(root) = require_root() else { return };
@@ -156,7 +156,7 @@ fn agent_repairs_the_losses_of_its_receivers() {
     assert_eq!((ended.number("receivers"), ended.number("verified")), (6.0, 6.0), "{ended:?}");
 }
 
-/// Kernel: a process is killed.
+/// Needs a kernel: a process is killed.
 #[test]
 fn receivers_of_a_killed_agent_get_the_complete_content() {
     let Some(root) = require_root() else { return };
@@ -166,9 +166,9 @@ fn receivers_of_a_killed_agent_get_the_complete_content() {
     assert_eq!(ended.number("verified"), 6.0, "each once: {ended:?}");
 }
 
-/// Kernel: agents are processes with sockets.
+/// Needs a kernel: agents are processes with sockets.
 #[test]
-fn agent_without_receivers_is_served_by_another_agent() {
+fn agent_without_children_is_served_by_another_agent() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(4));
     let file = stage.file("image", 7_500_000);
@@ -176,7 +176,8 @@ fn agent_without_receivers_is_served_by_another_agent() {
     let mut below = agent_below(&stage, 1, &[0]);
     let children = [child(&stage, 2, &[0], &[]), child(&stage, 3, &[], &[])];
     let source = stage.send(&[&file], &["--expect", "2", "--cc", "mtcp", "--max", "5M"]);
-    // The session lasts longer than the time in which a new child must join. The upper agent serves the lower one until the end.
+    // The session lasts longer than the time within which a new child must join. The upper agent serves the lower agent until the
+    // end of the session.
     let ended = source.succeeds(60);
     assert!(ended.number("seconds") > 11.0, "{ended:?}");
     assert_eq!((ended.number("receivers"), ended.number("verified")), (2.0, 2.0), "{ended:?}");

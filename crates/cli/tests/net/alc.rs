@@ -8,8 +8,8 @@ use faircast_testkit::{
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Returns a Python that has flute-alc, which `scripts/needs` installs. Returns `None` if it is missing, after printing the
-/// reason.
+/// Returns the path of a Python that has flute-alc, which `scripts/needs` installs. If no such Python exists, prints the reason
+/// and returns `None`.
 fn python() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flute-alc/bin/python");
     let checked = run(path.to_str()?, &["-c", "import flute"], Duration::from_secs(60))
@@ -68,7 +68,7 @@ fn stage(root: &Root, receivers: u16) -> Stage {
     Stage::shared(root, plan(receivers))
 }
 
-/// Kernel: flute-alc reads from a socket.
+/// Needs a kernel: flute-alc reads from a socket.
 #[test]
 fn flute_alc_fetches_files_from_a_faircast_source() {
     let (Some(root), Some(python)) = (require_root(), python()) else { return };
@@ -95,7 +95,7 @@ fn flute_alc_fetches_files_from_a_faircast_source() {
     for (file, host) in [(&large, "flute"), (&small, "flute"), (&large, "ours"), (&small, "ours")] {
         assert!(stage.has(host, file), "{host} has not {file}");
     }
-    // Two rounds of 900 kB at 8 Mbit/s take at least this time. The upper bound depends on the machine.
+    // Two generations of 900 kB at 8 Mbit/s take at least this time. An upper bound would depend on the machine.
     assert!(source.number("seconds") > 1.7, "{source:?}");
     let filters = [
         "rmt-lct.flute_version == 2",
@@ -105,9 +105,9 @@ fn flute_alc_fetches_files_from_a_faircast_source() {
     is_clean(&must(capture.stop()), &stage, &filters);
 }
 
-/// Kernel: flute-alc writes to a socket.
+/// Needs a kernel: flute-alc writes to a socket.
 #[test]
-fn a_faircast_receiver_fetches_files_from_flute_alc() {
+fn faircast_receiver_fetches_files_from_a_flute_alc_source() {
     let (Some(root), Some(python)) = (require_root(), python()) else { return };
     for code in ["none", "rs28"] {
         let stage = stage(&root, 1);
@@ -123,9 +123,9 @@ fn a_faircast_receiver_fetches_files_from_flute_alc() {
     }
 }
 
-/// Kernel: packets are captured and dissected.
+/// Needs a kernel: packets are captured and dissected.
 #[test]
-fn tree_arrives_with_raptorq_despite_losses() {
+fn file_tree_arrives_over_alc_with_raptorq_despite_losses() {
     let Some(root) = require_root() else { return };
     let plan = plan(2).damage([0], Damage::loss(0.1)).damage([1], Damage::loss(0.3));
     let stage = Stage::shared(&root, plan);
@@ -148,7 +148,7 @@ fn tree_arrives_with_raptorq_despite_losses() {
     is_clean(&must(capture.stop()), &stage, &["rmt-fec.encoding_id == 6"]);
 }
 
-/// Kernel: a bridge forwards each group to its members, through token buckets.
+/// Needs a kernel: a bridge forwards each group to its members, through token buckets.
 #[test]
 fn alc_receivers_get_layers_at_the_rates_of_their_bottlenecks() {
     let Some(root) = require_root() else { return };

@@ -14,13 +14,13 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// Slow enough for an attack during the session, and fast enough for a short test.
+/// Maximum rate of the source: slow enough for an attack during the session, and fast enough for a short test.
 const RATE: &str = "10M";
 
-/// The outsider's host: the last receiver of the lab.
+/// Index of the outsider's host, which is the last receiver of the lab.
 const OUTSIDER: usize = 2;
 
-/// A session that lasts for some seconds, and the data that is needed to forge its packets.
+/// A session that takes some seconds, and the data that is needed to forge its packets.
 struct Overheard {
     session: SessionId,
     source: SocketAddr,
@@ -33,7 +33,7 @@ fn group_of(stage: &Stage) -> SocketAddr {
     must(stage.group.parse())
 }
 
-/// Opens a socket on a host that receives the group and can send to it.
+/// Opens a socket on a host. The socket receives the group and can send to it.
 fn listener(stage: &Stage, node: &Node) -> UdpSocket {
     let SocketAddr::V4(group) = group_of(stage) else { panic!("these labs speak IPv4") };
     must(node.inside(|| {
@@ -44,8 +44,8 @@ fn listener(stage: &Stage, node: &Node) -> UdpSocket {
     }))
 }
 
-/// Opens a socket at this port. Another process may still hold the port for a moment: a process that another test forks inherits
-/// open sockets until it executes its program.
+/// Opens a socket at this address and port. Retries while the port is in use: a process that another test forks holds inherited
+/// sockets until it executes its program.
 fn bind_soon(place: SocketAddr) -> UdpSocket {
     let end = Instant::now() + Duration::from_secs(5);
     loop {
@@ -108,11 +108,11 @@ fn stage_with_an_outsider(root: &Root) -> Stage {
     Stage::shared(root, Lab::plan().receivers(3))
 }
 
-/// H1: a complete recorded session is replayed from the source's own address, after a newer session.
+/// A complete recorded session is replayed from the source's own address, after a newer session.
 ///
-/// Kernel: a socket takes the address and port of a source that has ended.
+/// Needs a kernel: a socket takes the address and port of a source that has ended.
 #[test]
-fn recorded_session_does_not_restore_old_content() {
+fn replayed_session_does_not_restore_old_content() {
     let Some(root) = require_root() else { return };
     for is_sealed in [true, false] {
         let stage = stage_with_an_outsider(&root);
@@ -162,9 +162,9 @@ fn recorded_session_does_not_restore_old_content() {
     }
 }
 
-/// H2: one recorded announcement is replayed from another address, to receivers that search for a session.
+/// One recorded announcement is replayed from another address to receivers that search for a session.
 ///
-/// Kernel: another host repeats packets from its own address.
+/// Needs a kernel: a second host has to repeat packets from its own address.
 #[test]
 fn replayed_announcement_does_not_capture_receivers() {
     let Some(root) = require_root() else { return };
@@ -206,9 +206,9 @@ fn replayed_announcement_does_not_capture_receivers() {
     }
 }
 
-/// H8: a forged announcement with the true address of its sender gets a few packets and no receiver.
+/// A host forges an announcement with its own address. It receives only a few packets, and no receiver joins.
 ///
-/// Kernel: another host sends packets from its own address.
+/// Needs a kernel: a second host has to send packets from its own address.
 #[test]
 fn forged_announcement_gets_few_packets_and_no_receiver() {
     let Some(root) = require_root() else { return };
@@ -275,9 +275,9 @@ fn member_of(from: ReceiverId, state: MemberState) -> Message<'static> {
     })
 }
 
-/// H8: a host that receives the session, but not the receivers' feedback, sends in the names of receivers.
+/// A host receives the packets of the group, but not the feedback of the receivers. It sends packets in the names of receivers.
 ///
-/// Kernel: another host sends on the same link.
+/// Needs a kernel: a second host has to send on the same link.
 #[test]
 fn forged_completions_and_reports_of_a_receiver_are_ignored() {
     let Some(root) = require_root() else { return };
@@ -315,9 +315,9 @@ fn forged_completions_and_reports_of_a_receiver_are_ignored() {
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
 }
 
-/// H8: small forged requests of a host that has not joined ask for all content many times.
+/// A host that has not joined sends small forged requests. The requests together are for many times the size of the content.
 ///
-/// Kernel: another host sends on the same link.
+/// Needs a kernel: a second host has to send on the same link.
 #[test]
 fn forged_requests_cause_bounded_repairs() {
     let Some(root) = require_root() else { return };
@@ -354,7 +354,7 @@ fn forged_requests_cause_bounded_repairs() {
     assert!(stage.has("r0", &file));
 }
 
-/// Returns the packet number of the newest packet of the base layer.
+/// Returns the largest packet number among the data packets that arrive within 300 ms.
 fn newest_data(ear: &UdpSocket) -> Seq {
     let (mut newest, mut bytes) = (None, [0; 2048]);
     let end = Instant::now() + Duration::from_millis(300);
@@ -366,9 +366,9 @@ fn newest_data(ear: &UdpSocket) -> Seq {
     newest.expect("there is one")
 }
 
-/// Two thousand datagrams, each of which announces another member.
+/// An outsider sends two thousand datagrams, each in the name of another phantom member.
 ///
-/// Kernel: the source reads two thousand datagrams from its socket while it sends.
+/// Needs a kernel: the source reads two thousand datagrams from its socket while it sends.
 #[test]
 fn phantom_members_do_not_slow_any_scheme() {
     let Some(root) = require_root() else { return };
@@ -404,11 +404,11 @@ fn phantom_members_do_not_slow_any_scheme() {
     }
 }
 
-/// The program names the format version of a received packet.
+/// The receiver reports the format version of packets that have an older version.
 ///
-/// Kernel: the program reads foreign datagrams.
+/// Needs a kernel: the program reads foreign datagrams.
 #[test]
-fn format_version_of_older_packets_is_named() {
+fn receiver_reports_the_format_version_of_older_packets() {
     let Some(root) = require_root() else { return };
     let stage = stage_with_an_outsider(&root);
     let mut receiver = stage.recv(0, "r0", &["--join-timeout", "4"]);
@@ -421,7 +421,7 @@ fn format_version_of_older_packets_is_named() {
         must(mouth.send_to(&old, group_of(&stage)));
         std::thread::sleep(Duration::from_millis(50));
     }
-    // The other endpoint receives an answer, which shows the different version.
+    // The sender of the old packets receives an answer with the receiver's format version.
     let mut answer = [0; 1500];
     let (len, from) = mouth.recv_from(&mut answer).expect("the receiver answers");
     assert_eq!(
@@ -430,5 +430,5 @@ fn format_version_of_older_packets_is_named() {
         "{len} bytes"
     );
     receiver.prints("format version 2", 5);
-    receiver.ends(10).failed(1, "update the older end");
+    receiver.ends(10).failed(1, "update the older program");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const FILE: usize = 20_000_000;
 
-/// Checks the fields of the last lines, and that their numbers agree.
+/// Checks the fields of the last output line of each process, and that the numbers of all processes agree.
 fn done_lines_make_sense(source: &Ended, receivers: &[Ended]) {
     let bytes = source.number("bytes");
     for (ended, fields) in receivers.iter().map(|r| (r, &RECEIVED[..])).chain([(source, &SENT[..])]) {
@@ -83,39 +83,39 @@ fn a_file_reaches(receivers: u16) {
     ));
 }
 
-/// Kernel: the whole program, from the command line to the disk.
+/// Needs a kernel: the whole program, from the command line to the disk.
 #[test]
-fn a_file_reaches_one_receiver() {
+fn file_reaches_one_receiver() {
     a_file_reaches(1);
 }
 
-/// Kernel: a bridge copies multicast to four hosts.
+/// Needs a kernel: a bridge copies multicast to four hosts.
 #[test]
-fn a_file_reaches_four_receivers() {
+fn file_reaches_four_receivers() {
     a_file_reaches(4);
 }
 
-/// Kernel: a bridge copies multicast to sixteen hosts.
+/// Needs a kernel: a bridge copies multicast to sixteen hosts.
 #[test]
-fn a_file_reaches_sixteen_receivers() {
+fn file_reaches_sixteen_receivers() {
     a_file_reaches(16);
 }
 
-/// Kernel: IPv6 scopes.
+/// Needs a kernel: IPv6 scopes.
 #[test]
 fn file_arrives_over_site_local_and_link_local_ipv6_groups() {
     let Some(root) = require_root() else { return };
     let mut stage = Stage::shared(&root, Lab::plan().receivers(2));
     for group in ["[ff15::7:1]:5801", "[ff12::7:1]:5802"] {
         stage = stage.with_group(group);
-        // A link-local group needs an interface, because the kernel's route does not determine one.
+        // A link-local group needs a named interface, because the kernel's route does not determine the interface.
         let (source, receivers) = transfer(&stage, 5_000_000, &["--iface", "eth0"]);
         done_lines_make_sense(&source, &receivers);
         (0..2).for_each(|host| must(std::fs::remove_dir_all(stage.path(&format!("r{host}")))));
     }
 }
 
-/// Kernel: sockets share a port and a group.
+/// Needs a kernel: sockets share a port and a group.
 #[test]
 fn each_of_several_receivers_on_one_host_gets_all_data() {
     let Some(root) = require_root() else { return };
@@ -132,7 +132,7 @@ fn each_of_several_receivers_on_one_host_gets_all_data() {
     }
 }
 
-/// Kernel: the output of two processes.
+/// Needs a kernel: the output of two processes.
 #[test]
 fn text_output_reports_success_on_standard_error() {
     let Some(root) = require_root() else { return };

@@ -1,10 +1,10 @@
-//! A real transfer in tshark, with the dissector that the program prints.
+//! tshark decodes a real transfer with the dissector that the program prints.
 
 use crate::kit::{FAIRCAST, Stage, must};
 use faircast_testkit::{Capture, Damage, Lab, Offloads, require_root, run};
 use std::time::Duration;
 
-/// Kernel: packets are captured and dissected.
+/// Needs a kernel: packets are captured and dissected.
 #[test]
 fn dissector_decodes_every_packet_of_open_and_sealed_sessions() {
     let Some(root) = require_root() else { return };

@@ -1,11 +1,11 @@
-//! Files that change while they are sent: they are withdrawn, both endpoints name them, and everything else arrives.
+//! Files that change while they are sent: they are withdrawn, both endpoints name them, and all other files arrive.
 
 use crate::kit::{Stage, must, noise};
 use faircast_testkit::{Lab, require_root};
 use std::fs::{self, File};
 use std::io::Write;
 
-/// Kernel: a file grows while the program reads it.
+/// Needs a kernel: a file grows while the program reads it.
 #[test]
 fn growing_file_is_withdrawn_and_all_other_files_arrive() {
     let Some(root) = require_root() else { return };
@@ -42,7 +42,7 @@ fn growing_file_is_withdrawn_and_all_other_files_arrive() {
         );
         assert!(!out.join("m.log").exists() && ended.number("files") == 2.0, "{ended:?}");
     }
-    // The same commands run again, after the file has stopped changing.
+    // The same commands are run again after the file has stopped changing.
     let receivers = stage.recv_everywhere(&[]);
     stage.send(&[&stage.text("tree")], &["--expect", "2"]).succeeds(60);
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(20)));
@@ -50,7 +50,7 @@ fn growing_file_is_withdrawn_and_all_other_files_arrive() {
     assert!(got == must(fs::read(tree.join("m.log"))));
 }
 
-/// Kernel: a file changes while the program reads it.
+/// Needs a kernel: a file changes while the program reads it.
 #[test]
 fn source_with_option_strict_ends_when_a_file_changes() {
     let Some(root) = require_root() else { return };

@@ -5,10 +5,10 @@ use faircast_testkit::{Damage, Lab, Tally, require_root};
 
 const FILE: usize = 5_000_000;
 
-/// Maximum ratio of sent symbols to the minimum that is needed.
+/// Maximum ratio of the number of sent symbols to the minimum number that is needed.
 const SENT_MORE: f64 = 1.10;
 
-/// Checks that a network did all requested kinds of damage, and no others.
+/// Checks that a network has caused every requested kind of damage, and no other kind.
 fn has_done(asked: Damage, done: &[Tally]) {
     let sum = |of: fn(&Tally) -> u64| done.iter().map(of).sum::<u64>();
     let kinds = [
@@ -49,7 +49,7 @@ fn through(receivers: u16, at_receivers: Damage, at_source: Option<Damage>) -> (
     (source, ended)
 }
 
-/// Kernel: the program's own sockets, timers and disk under loss.
+/// Needs a kernel: the program's own sockets, timers and disk under loss.
 #[test]
 fn loss_of_one_percent_is_repaired() {
     if require_root().is_none() {
@@ -61,7 +61,7 @@ fn loss_of_one_percent_is_repaired() {
     assert!(receivers.iter().all(|r| r.number("repaired_blocks") > 0.0), "{receivers:?}");
 }
 
-/// Kernel: the program's own sockets, timers and disk under loss.
+/// Needs a kernel: the program's own sockets, timers and disk under loss.
 #[test]
 fn repairs_of_five_percent_loss_are_near_the_minimum() {
     if require_root().is_none() {
@@ -73,7 +73,7 @@ fn repairs_of_five_percent_loss_are_near_the_minimum() {
     assert!(source.number("repair_ratio") <= SENT_MORE * 1.05 / 0.95, "{source:?}");
 }
 
-/// Kernel: the program's own sockets, timers and disk under loss.
+/// Needs a kernel: the program's own sockets, timers and disk under loss.
 #[test]
 fn repairs_of_twenty_percent_loss_are_near_the_minimum() {
     if require_root().is_none() {
@@ -81,13 +81,13 @@ fn repairs_of_twenty_percent_loss_are_near_the_minimum() {
     }
     let (source, _) = through(1, Damage::loss(0.2), None);
     assert!(source.number("repair_ratio") <= SENT_MORE / 0.8, "{source:?}");
-    // The receiver with the most losses determines the number of repairs. A receiver that lags behind requests data that the
-    // others have received.
+    // The receiver with the most losses determines the number of repair symbols. In addition, a receiver that lags behind
+    // requests data that all other receivers have.
     let (source, _) = through(4, Damage::loss(0.2), None);
     assert!(source.number("repair_ratio") <= SENT_MORE * 1.1 / 0.8, "{source:?}");
 }
 
-/// Kernel: the program's own sockets, timers and disk while packets overtake.
+/// Needs a kernel: the program's own sockets, timers and disk while packets overtake others.
 #[test]
 fn reordered_packets_are_not_counted_as_lost() {
     if require_root().is_none() {
@@ -97,7 +97,7 @@ fn reordered_packets_are_not_counted_as_lost() {
     assert!(source.number("repair_ratio") < 1.05, "{source:?}");
 }
 
-/// Kernel: the program's own sockets, timers and disk while packets are repeated.
+/// Needs a kernel: the program's own sockets, timers and disk while packets are repeated.
 #[test]
 fn duplicate_packets_cause_no_repairs_and_no_extra_bytes() {
     if require_root().is_none() {
@@ -108,7 +108,7 @@ fn duplicate_packets_cause_no_repairs_and_no_extra_bytes() {
     assert!(receivers.iter().all(|r| r.number("bytes") == FILE as f64), "{receivers:?}");
 }
 
-/// Kernel: the program's own sockets, timers and disk while packets are damaged.
+/// Needs a kernel: the program's own sockets, timers and disk while packets are damaged.
 #[test]
 fn damaged_packets_are_refused_and_their_content_is_repaired() {
     if require_root().is_none() {
@@ -118,7 +118,7 @@ fn damaged_packets_are_refused_and_their_content_is_repaired() {
     assert!(receivers.iter().all(|r| r.number("bytes") == FILE as f64), "{receivers:?}");
 }
 
-/// Kernel: the program's own sockets and timers at both ends.
+/// Needs a kernel: the program's own sockets and timers at both ends.
 #[test]
 fn damaged_feedback_does_not_end_the_session() {
     if require_root().is_none() {

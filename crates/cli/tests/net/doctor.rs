@@ -13,7 +13,7 @@ fn shell(node: &Node, line: &str) {
     must(node.run("sh", &["-c", line], WITHIN));
 }
 
-/// Runs doctor on this host. Returns its exit code, and the failed checks with their advice.
+/// Runs doctor on this host. Returns the exit code, and the failed checks with their advice.
 fn doctor(node: &Node, more: &[&str]) -> (i32, Vec<(String, String, String)>) {
     let args = [&["doctor", "--json"], more].concat();
     let ended = must(must(node.start(FAIRCAST, &args)).finish(WITHIN));
@@ -24,7 +24,7 @@ fn doctor(node: &Node, more: &[&str]) -> (i32, Vec<(String, String, String)>) {
     (ended.status.code().unwrap_or(-1), failed.collect())
 }
 
-/// Breaks a host by a command. Checks that doctor names the fault with these words, and that its advice repairs it.
+/// Breaks a host with a command. Checks that doctor names the fault with these words, and that its advice repairs the host.
 fn is_named_and_mended(node: &Node, broken_by: &str, named: &str, more: &[&str]) {
     assert_eq!(doctor(node, more).0, 0, "it is fit before {broken_by}");
     shell(node, broken_by);
@@ -38,9 +38,9 @@ fn is_named_and_mended(node: &Node, broken_by: &str, named: &str, more: &[&str])
     assert_eq!((code, failed.len()), (0, 0), "{advice} after {broken_by}: {failed:?}");
 }
 
-/// Kernel: routes, filters and settings of a host.
+/// Needs a kernel: routes, filters and settings of a host.
 #[test]
-fn advice_on_each_broken_setting_repairs_it() {
+fn advised_command_repairs_each_broken_setting() {
     let Some(root) = require_root() else { return };
     let lab = must(Lab::plan().receivers(1).company(Company::Shared).build(&root));
     let node = lab.receiver(0);
@@ -59,7 +59,7 @@ fn advice_on_each_broken_setting_repairs_it() {
         // Restores the earlier route.
         shell(node, "ip route replace multicast 224.0.0.0/4 dev eth0 2>/dev/null || true");
     }
-    // The route to the source uses another interface than the group.
+    // The route to the source uses another interface than eth0, at which the packets to the group arrive.
     shell(
         node,
         "ip link add other type veth peer name beside; ip link set other up; ip link set beside up; ip address add 10.99.0.1/24 dev other; sysctl -qw net.ipv4.conf.all.rp_filter=1",
@@ -90,7 +90,7 @@ fn of_bridge(lab: &Lab) -> Vec<Value> {
         .collect()
 }
 
-/// Kernel: a bridge, its querier and an MTU.
+/// Needs a kernel: a bridge, its querier and an MTU.
 #[test]
 fn doctor_measures_the_path_between_hosts_and_names_faults() {
     let Some(root) = require_root() else { return };
@@ -110,8 +110,8 @@ fn doctor_measures_the_path_between_hosts_and_names_faults() {
         assert_eq!(lines.iter().filter(|line| line["check"] == check).count(), count, "{check}: {lines:?}");
     }
     assert!(lines.iter().filter_map(|line| line["measured"]["rate_bps"].as_f64()).all(|rate| rate > 0.0));
-    // A clock that differs by an hour, for a session without feedback. The advised command would set this machine's clock, so
-    // that only its text is checked.
+    // A clock is an hour ahead, which prevents sessions without feedback. Only the text of the advice is checked, because the
+    // advised command would set this machine's clock.
     let mut ahead = Running::start(there, &["doctor", "--serve", "5779", "--clock-ahead", "3600", "--json"]);
     ahead.prints("answers at", 10);
     let place = format!("{host}:5779");
@@ -125,7 +125,7 @@ fn doctor_measures_the_path_between_hosts_and_names_faults() {
     assert!(there_it_is.abs_diff(now + 3_600) < 600, "{advice} at {now}");
     ahead.task.interrupt();
     assert_eq!(ahead.ends(10).code, 0);
-    // A host with a smaller MTU than the others.
+    // The MTU of this host is smaller than the MTU of the other hosts.
     shell(there, "ip link set eth0 mtu 1400");
     let (code, failed) = doctor(here, &with);
     let mtu = failed.iter().find(|(check, ..)| check == "mtu");
@@ -153,7 +153,7 @@ fn doctor_measures_the_path_between_hosts_and_names_faults() {
     bridge("link set br0 type bridge mcast_query_response_interval 10");
     bridge(command.strip_prefix("ip ").expect("it is a command of ip"));
     assert_eq!(of_bridge(&lab)[0]["verdict"], "ok");
-    // The bridge forwards to members after their first report. The first attempts may precede it.
+    // The bridge forwards the group to this host only after the host's first membership report, so the first attempts may fail.
     let mended = (0..5).any(|_| doctor(here, &with).0 == 0);
     assert!(mended, "{command}: {:?}", doctor(here, &with));
     serving.task.interrupt();

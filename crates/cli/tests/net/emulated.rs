@@ -4,7 +4,8 @@ use crate::kit::{Running, must, noise};
 use faircast_testkit::{EmulatedLab, require_root};
 use std::time::Duration;
 
-/// A source, and receivers at round-trip times of 20, 60 and 100 ms: one behind a bottleneck, one behind a link with losses.
+/// A source and three receivers, at round-trip times of 20, 60 and 100 ms. One receiver is behind a bottleneck, and one is behind
+/// a link with losses.
 const FAR_APART: &str = "
     host source
     host near groups=all
@@ -18,7 +19,7 @@ const FAR_APART: &str = "
     link s slow rate=8M delay=10ms queue=red,buffer=60
     link s lossy delay=30ms loss=bernoulli,0.01";
 
-/// Kernel: the program and the emulator in separate processes.
+/// Needs a kernel: the program and the emulator in separate processes.
 #[test]
 fn distant_receivers_get_a_file_despite_loss_and_a_bottleneck() {
     let Some(root) = require_root() else { return };

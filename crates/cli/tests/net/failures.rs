@@ -1,4 +1,4 @@
-//! Errors of a host or a command line: each has a distinct message and exit code.
+//! Errors that a host or a command line causes: each has a distinct message and exit code.
 
 use crate::kit::{FAIRCAST, Running, Stage, must};
 use faircast_testkit::{Lab, Node, Offloads, require_root, run};
@@ -29,7 +29,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Kernel: a file system is full.
+/// Needs a kernel: a file system is full.
 #[test]
 fn full_disk_is_named_at_both_ends_and_delays_no_other_receiver() {
     let Some(root) = require_root() else { return };
@@ -52,9 +52,10 @@ fn full_disk_is_named_at_both_ends_and_delays_no_other_receiver() {
     assert!(source.took.as_secs_f64() < 6.0, "it waited for the one that had failed: {source:?}");
 }
 
-/// Part files are preallocated, but the journal grows: a page holds some hundred blocks.
+/// Space for partial files is preallocated, so only the journal needs more space. A page of the journal has entries for several
+/// hundred blocks.
 ///
-/// Kernel: a file system is full.
+/// Needs a kernel: a file system is full.
 #[test]
 fn full_disk_for_the_journal_is_named_and_the_next_run_resumes() {
     let Some(root) = require_root() else { return };
@@ -84,7 +85,7 @@ fn full_disk_for_the_journal_is_named_and_the_next_run_resumes() {
     assert!(must(std::fs::read(&file)) == must(std::fs::read(format!("{}/image", disk.0))));
 }
 
-/// Kernel: a host has no interface but lo.
+/// Needs a kernel: a host has no interface but lo.
 #[test]
 fn host_without_a_network_warns_that_it_sends_through_lo() {
     let Some(root) = require_root() else { return };
@@ -107,7 +108,7 @@ fn host_without_a_network_warns_that_it_sends_through_lo() {
     assert!(stage.has("r0", &file));
 }
 
-/// Kernel: the permissions of a directory.
+/// Needs a kernel: the permissions of a directory.
 #[test]
 fn unwritable_output_directory_is_named() {
     let Some(root) = require_root() else { return };
@@ -118,7 +119,7 @@ fn unwritable_output_directory_is_named() {
     let lock = |mode| must(std::fs::set_permissions(&out, std::fs::Permissions::from_mode(mode)));
     lock(0o777);
     must(std::fs::set_permissions(stage.path(""), std::fs::Permissions::from_mode(0o755)));
-    // An ordinary user cannot read the program's path, so that the program is passed as an open file.
+    // An ordinary user cannot read the directory of the program, so the program is passed as an open file.
     let line = format!(
         "exec 9< {FAIRCAST}; exec setpriv --reuid 65534 --regid 65534 --clear-groups \
          /proc/self/fd/9 recv --json --group {} --out {out} --host nobody",
@@ -134,15 +135,15 @@ fn unwritable_output_directory_is_named() {
     assert_eq!(source.code, 1, "{source:?}");
     let reason = source.done()["incomplete"][0]["reason"].as_str().unwrap_or_default();
     assert!(
-        reason.starts_with("it has no permission to write there: ") && reason.contains(&out),
+        reason.starts_with("it has no permission to write this file or directory: ") && reason.contains(&out),
         "{source:?}"
     );
-    // An error that is known at the start does not wait for a session.
+    // An error that is detectable at the start is reported at once, without waiting for a session.
     let late = Running::shell(stage.lab.receiver(0), &line).ends(5);
     late.failed(2, &format!("nothing can be written into {out}"));
 }
 
-/// Kernel: a directory cannot be created.
+/// Needs a kernel: a directory cannot be created.
 #[test]
 fn receiver_refuses_an_impossible_output_directory_at_once() {
     let Some(root) = require_root() else { return };
@@ -152,7 +153,7 @@ fn receiver_refuses_an_impossible_output_directory_at_once() {
     ended.failed(2, "`--out` takes a directory");
 }
 
-/// Kernel: an interface is down.
+/// Needs a kernel: an interface is down.
 #[test]
 fn unknown_interface_and_interface_that_is_down_are_named() {
     let Some(root) = require_root() else { return };
@@ -167,7 +168,7 @@ fn unknown_interface_and_interface_that_is_down_are_named() {
     stage.send(&[&file], &["--iface", "eth0"]).ends(5).failed(3, "is down");
 }
 
-/// Kernel: a host has no route.
+/// Needs a kernel: a host has no route.
 #[test]
 fn missing_route_to_the_group_is_reported_with_a_remedy() {
     let Some(root) = require_root() else { return };
@@ -189,12 +190,12 @@ fn missing_route_to_the_group_is_reported_with_a_remedy() {
     }
     let (receiver, source) = (stage.recv(0, "r0", &[]).ends(5), stage.send(&[&file], &[]).ends(5));
     for ended in [receiver, source] {
-        ended.failed(3, "no route says which interface");
+        ended.failed(3, "no route selects an interface");
         assert!(ended.message().contains("eth0") && ended.message().contains("other0"), "{ended:?}");
     }
 }
 
-/// Kernel: the MTU of an interface.
+/// Needs a kernel: the MTU of an interface.
 #[test]
 fn datagram_over_the_mtu_is_refused_with_both_sizes() {
     let Some(root) = require_root() else { return };
@@ -212,7 +213,7 @@ fn datagram_over_the_mtu_is_refused_with_both_sizes() {
     receiver.succeeds(5);
 }
 
-/// Kernel: the MTU of every link.
+/// Needs a kernel: the MTU of every link.
 #[test]
 fn large_datagrams_arrive_if_every_link_has_a_large_mtu() {
     let Some(root) = require_root() else { return };
@@ -231,14 +232,14 @@ fn large_datagrams_arrive_if_every_link_has_a_large_mtu() {
     stage.send(&[&file], &["--datagram", "8973"]).ends(5).failed(2, "at most 8972");
 }
 
-/// Kernel: the limit of receive buffers.
+/// Needs a kernel: the limit of receive buffers.
 #[test]
 fn small_receive_buffer_is_reported_with_a_remedy() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 2_000_000);
     must(std::fs::set_permissions(stage.path(""), std::fs::Permissions::from_mode(0o777)));
-    // A user without the privilege to exceed the system's limit gets that limit, and a warning.
+    // A user without the privilege to exceed the system's limit gets a buffer of this limit, and a warning.
     let line = format!(
         "exec 9< {FAIRCAST}; exec setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all \
          /proc/self/fd/9 recv --json --group {} --out {} --host small",
@@ -254,7 +255,7 @@ fn small_receive_buffer_is_reported_with_a_remedy() {
     assert_eq!(warned, limit < 16e6, "the limit here is {limit}: {receiver:?}");
 }
 
-/// Kernel: exit codes of processes with keys in files.
+/// Needs a kernel: exit codes of processes with keys in files.
 #[test]
 fn missing_wrong_and_invalid_keys_have_different_errors() {
     let Some(root) = require_root() else { return };

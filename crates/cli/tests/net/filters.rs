@@ -1,5 +1,5 @@
-//! Packet filters that admit only the group's port: the one rule in the output of `doctor` and in the documentation is enough for
-//! each role.
+//! Packet filters that admit only the port of the group. `doctor` and the documentation advise one rule, which is enough for each
+//! role.
 
 use crate::kit::{FAIRCAST, Running, Stage, must};
 use faircast_testkit::{Lab, Node, require_root};
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// Drops all packets to this host except UDP to these ports. Answers to own packets are dropped, too.
+/// Drops all packets to this host, except for UDP to these ports. Answers to this host's own packets are dropped, too.
 pub fn admit_only(node: &Node, ports: &str) {
     admit(node, &format!("udp dport {{ {ports} }} accept"));
 }
 
-/// Drops all packets to this host except those that `rule` accepts and those that IPv6 needs.
+/// Drops all packets to this host, except for packets that `rule` accepts and packets that IPv6 needs.
 fn admit(node: &Node, rule: &str) {
     let needed = "iif lo accept\nicmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept";
     let chain = format!("type filter hook input priority 0; policy drop\n{needed}\n{rule}\n");
@@ -44,7 +44,7 @@ fn schemes() -> Vec<String> {
     lines.lines().map(name).collect()
 }
 
-/// Kernel: nftables admits one port.
+/// Needs a kernel: nftables admits one port.
 #[test]
 fn one_filter_rule_at_each_end_suffices_for_every_scheme() {
     let Some(root) = require_root() else { return };
@@ -63,7 +63,7 @@ fn one_filter_rule_at_each_end_suffices_for_every_scheme() {
     }
 }
 
-/// Kernel: nftables admits one port.
+/// Needs a kernel: nftables admits one port.
 #[test]
 fn one_filter_rule_suffices_for_ipv6_and_several_receivers() {
     let Some(root) = require_root() else { return };
@@ -96,7 +96,7 @@ fn one_filter_rule_suffices_for_ipv6_and_several_receivers() {
     }
 }
 
-/// Kernel: two sockets of one host cannot have one port.
+/// Needs a kernel: two sockets of one host cannot have one port.
 #[test]
 fn second_source_on_one_host_reports_the_port_in_use() {
     let Some(root) = require_root() else { return };
@@ -111,11 +111,11 @@ fn second_source_on_one_host_reports_the_port_in_use() {
     };
     let mut first = first;
     first.prints("\"joining\"", 10);
-    // A port that the user requested, but that is taken, is an error.
+    // A requested port that is in use is an error.
     start(&["--port", &port.to_string()]).ends(10).failed(3, "is in use by another program");
     let mut second = start(&[]);
     second.prints(&format!("port {port} of 10.77.0.1 is in use by another program on this host"), 10);
-    // Both sources receive their answers.
+    // Each source receives the answers of its receiver.
     let receivers = [
         stage.recv(0, "r0", &[]),
         Running::start(
@@ -128,14 +128,15 @@ fn second_source_on_one_host_reports_the_port_in_use() {
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
     let warning = second.all("warning").find(|warning| warning["concerns"] == "port");
     assert!(
-        warning.is_some_and(|it| it["message"].as_str().is_some_and(|it| it.contains("must accept UDP")))
+        warning
+            .is_some_and(|it| it["message"].as_str().is_some_and(|it| it.contains("allow UDP to that port")))
     );
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
 }
 
-/// Kernel: nftables admits one port.
+/// Needs a kernel: nftables admits one port.
 #[test]
-fn chosen_port_is_used_and_a_blocked_port_is_named() {
+fn requested_port_is_used_and_a_filtered_port_is_named() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 500_000);
@@ -148,7 +149,7 @@ fn chosen_port_is_used_and_a_blocked_port_is_named() {
     assert!(stage.has("r0", &file));
 }
 
-/// Kernel: nftables admits one port.
+/// Needs a kernel: nftables admits one port.
 #[test]
 fn relay_receives_feedback_on_the_port_of_its_group() {
     let Some(root) = require_root() else { return };
@@ -160,7 +161,7 @@ fn relay_receives_feedback_on_the_port_of_its_group() {
     let mut relay = Running::start(stage.lab.receiver(1), &args);
     relay.prints("\"opened\"", 20);
     let file = stage.file("image", 500_000);
-    // The branch of a session may remain for a while after the next session begins.
+    // After the next session has begun, the relay may still have the branch of the previous session for a while.
     for host in ["r0", "r1", "r2"] {
         let out = stage.text(host);
         let args = ["recv", "--json", "--group", &below, "--host", host, "--out", &out];
@@ -174,7 +175,7 @@ fn relay_receives_feedback_on_the_port_of_its_group() {
     relay.task.interrupt();
 }
 
-/// Kernel: nftables admits one port.
+/// Needs a kernel: nftables admits one port.
 #[test]
 fn unicast_receivers_need_the_documented_firewall_rule() {
     let Some(root) = require_root() else { return };

@@ -38,7 +38,7 @@ pub fn must<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Factor between a timeout and the time on an idle machine. Other tests may run at the same time.
+/// Factor by which every timeout is multiplied, because other tests may run on the machine at the same time.
 const PATIENT: u64 = 4;
 
 /// Returns pseudorandom bytes, which cannot be compressed. Equal seeds give equal bytes.
@@ -65,7 +65,7 @@ impl Stage {
         Stage { lab, group: format!("239.255.70.9:{port}"), directory: must(directory) }
     }
 
-    /// Builds a stage that may coexist with other tests, for tests without measurements.
+    /// Builds a stage that may exist at the same time as other labs, for tests without measurements.
     pub fn shared(root: &Root, plan: LabPlan) -> Stage {
         Stage::new(root, plan.company(Company::Shared))
     }
@@ -92,7 +92,7 @@ impl Stage {
         self.text(name)
     }
 
-    /// Starts a receiver called `host`, which writes into a directory of that name. Waits until it listens.
+    /// Starts a receiver with the host name `host`. It writes into a directory of the same name. Waits until it listens.
     pub fn recv(&self, at: usize, host: &str, more: &[&str]) -> Running {
         self.recv_on(self.lab.receiver(at), host, more)
     }
@@ -106,12 +106,12 @@ impl Stage {
         }
         args.extend(more);
         let mut running = Running::start(node, &args);
-        // A receiver that ends before it listens is an error only for tests that use it.
+        // If a receiver ends before it listens, the error matters only to tests that use this receiver.
         let _ = running.task.wait_for("\"opened\"", Duration::from_secs(20));
         running
     }
 
-    /// Starts a receiver on each host of the lab, called `r0`, `r1` and so on.
+    /// Starts a receiver on each receiver host of the lab. The receivers are called `r0`, `r1` and so on.
     pub fn recv_everywhere(&self, more: &[&str]) -> Vec<Running> {
         (0..self.lab.receivers().len()).map(|at| self.recv(at, &format!("r{at}"), more)).collect()
     }

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-/// The example of the README: the source waits for the second of two receivers, which starts late. A test in virtual time checks
-/// that the wait does not prolong the transfer (`pair/hosts.rs` in crates/transport).
+/// The example of the README: the source waits for the second of two receivers, which starts late. `pair/hosts.rs` in
+/// crates/transport checks in virtual time that this wait does not prolong the transfer.
 ///
-/// Kernel: a process starts while others run.
+/// Needs a kernel: a process starts while another process runs.
 #[test]
-fn a_source_waits_for_the_last_receiver() {
+fn source_waits_for_the_last_receiver() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 10_000_000);
@@ -74,7 +74,7 @@ fn plant(tree: &Path) {
     must(symlink("nowhere", tree.join("dangling")));
 }
 
-/// Kernel: modes, times and links of a file system.
+/// Needs a kernel: modes, times and links of a file system.
 #[test]
 fn tree_arrives_with_its_metadata() {
     let Some(root) = require_root() else { return };

@@ -6,7 +6,7 @@ use faircast_testkit::{Bottleneck, Forwarding, Lab, Offloads, require_root};
 const SLOW: usize = 0;
 const FAST: usize = 1;
 
-/// Bursts long enough to show that a path of 0.6 Mbit/s has no room for a second layer of 0.5 Mbit/s.
+/// RLC with long bursts, which reveal that a path of 0.6 Mbit/s has no room for a second layer of 0.5 Mbit/s.
 const RLC: &str = "rlc,base=500000,b=12";
 
 fn stage() -> Option<Stage> {
@@ -24,13 +24,13 @@ fn got(stage: &Stage, host: &str, layer: u8) -> Vec<u8> {
     files.next().map_or_else(Vec::new, |path| must(std::fs::read(path)))
 }
 
-/// Returns the reported changes of a layer's flow of bytes.
+/// Returns the reported starts and stops of a layer's stream.
 fn flows(ended: &Ended, layer: u64) -> Vec<String> {
     let of_layer = ended.all("output").filter(|event| event["layer"] == layer);
     of_layer.map(|event| event["flow"].as_str().unwrap_or("").to_owned()).collect()
 }
 
-/// Kernel: a bridge forwards each group to its members, through token buckets.
+/// Needs a kernel: a bridge forwards each group to its members, through token buckets.
 #[test]
 fn enhancement_layer_reaches_receivers_with_enough_capacity() {
     let Some(stage) = stage() else { return };
@@ -58,7 +58,7 @@ fn enhancement_layer_reaches_receivers_with_enough_capacity() {
     assert_eq!(source.done()["streams"][1]["bytes"], 350_000);
 }
 
-/// Kernel: named pipes.
+/// Needs a kernel: named pipes.
 #[test]
 fn live_layers_arrive_on_standard_output_and_a_named_pipe() {
     let Some(stage) = stage() else { return };
@@ -81,7 +81,7 @@ fn live_layers_arrive_on_standard_output_and_a_named_pipe() {
     assert!(upper.ends_with("line 80 of a layer\n") && upper.lines().count() >= 20, "{upper}");
 }
 
-/// Kernel: processes end with exit code 2 before they send.
+/// Needs a kernel: processes end with exit code 2 before they send.
 #[test]
 fn invalid_arguments_are_refused_with_a_hint() {
     let Some(stage) = stage() else { return };
@@ -94,9 +94,9 @@ fn invalid_arguments_are_refused_with_a_hint() {
     refused(&format!("--layer {file}"), "--cc rlc or --cc gmcc");
     refused(
         &format!("--cc rlc,layers=2 {}", format!("--layer {file} ").repeat(3)),
-        "do not fit the 2 layers of rlc",
+        "are more than the 2 layers of rlc",
     );
-    refused("--cc rlc", "give each layer a stream of its own");
+    refused("--cc rlc", "give each layer a separate stream");
     refused("--cc rlc --layer - --layer -", "one standard input");
     refused("--cc rlc --layer /nowhere/to/be/found", "does not exist");
 }

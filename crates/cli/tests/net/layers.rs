@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const SLOW: usize = 0;
 const FAST: usize = 2;
 
-/// Builds a lab with receivers behind 1, 4 and 30 Mbit/s. Groups are forwarded only to members.
+/// Builds a stage with receivers behind links of 1, 4 and 30 Mbit/s. The bridge forwards groups only to members.
 fn stage(root: &Root, bytes: usize) -> (Stage, String) {
     let mut plan = Lab::plan().receivers(3).offloads(Offloads::Off).forwarding(Forwarding::ToMembers);
     for (receiver, rate) in [1.0, 4.0, 30.0].into_iter().enumerate() {
@@ -20,8 +20,8 @@ fn stage(root: &Root, bytes: usize) -> (Stage, String) {
     (stage, file)
 }
 
-/// Sends the file to all receivers under a scheme. Checks that all get the same bytes, and that receivers with more capacity
-/// complete earlier and join more groups.
+/// Sends the file to all receivers with this scheme. Checks that all receivers get the same bytes, and that receivers with more
+/// capacity complete earlier and join more groups.
 fn each_at_its_own_rate(stage: &Stage, file: &str, scheme: &str) {
     let watch = must(stage.lab.watch_members());
     let receivers = stage.recv_everywhere(&[]);
@@ -44,9 +44,10 @@ fn each_at_its_own_rate(stage: &Stage, file: &str, scheme: &str) {
     }
 }
 
-/// Checks that the bridge forwards no group to a receiver after its timers have expired.
+/// Checks that the bridge stops forwarding groups to a receiver when the bridge's timers expire.
 fn nothing_left(stage: &Stage, receiver: u16, watch: &MemberWatch) {
-    // Two queries of a second each (RFC 3376, 8.8 and 8.9), and a reserve for a busy machine.
+    // The timers expire after two queries at an interval of a second (RFC 3376, 8.8 and 8.9). The remaining time is a margin for
+    // a busy machine.
     let end = Instant::now() + Duration::from_secs(10);
     loop {
         let left: Vec<IpAddr> = must(stage.lab.groups(receiver));
@@ -58,8 +59,8 @@ fn nothing_left(stage: &Stage, receiver: u16, watch: &MemberWatch) {
     }
 }
 
-/// Kills a receiver that has joined layers. Checks that its port leaves all groups soon after, and that the other receiver
-/// completes.
+/// Kills a receiver that has joined layers. Checks that the bridge soon forwards no group to this receiver, and that the other
+/// receiver completes.
 fn a_killed_receiver_leaves_no_group(scheme: &str) {
     let Some(root) = require_root() else { return };
     let (stage, file) = stage(&root, 3_000_000);
@@ -80,8 +81,8 @@ fn a_killed_receiver_leaves_no_group(scheme: &str) {
     assert!(stage.has("r1", &file), "{scheme}");
 }
 
-/// Returns the number of congestion reports that the source has received, counted by tshark with the program's dissector; `None`
-/// without tshark.
+/// Returns the number of congestion reports that the source has received. tshark counts them with the program's dissector.
+/// Returns `None` without tshark.
 fn reports(stage: &Stage, capture: Capture) -> Option<usize> {
     let pcap = must(capture.stop());
     if let Err(error) = run("tshark", &["--version"], Duration::from_secs(20)) {
@@ -103,7 +104,7 @@ fn reports(stage: &Stage, capture: Capture) -> Option<usize> {
     Some(count("faircast.kind == 2"))
 }
 
-/// Kernel: a bridge forwards each group to its members, through token buckets.
+/// Needs a kernel: a bridge forwards each group to its members, through token buckets.
 #[test]
 fn rlc_receivers_get_their_own_rates_and_send_no_reports() {
     let Some(root) = require_root() else { return };
@@ -116,7 +117,7 @@ fn rlc_receivers_get_their_own_rates_and_send_no_reports() {
     }
 }
 
-/// Kernel: a bridge forwards each group to its members, through token buckets.
+/// Needs a kernel: a bridge forwards each group to its members, through token buckets.
 #[test]
 fn gmcc_receivers_get_their_own_rates_and_some_send_reports() {
     let Some(root) = require_root() else { return };
@@ -129,13 +130,13 @@ fn gmcc_receivers_get_their_own_rates_and_some_send_reports() {
     }
 }
 
-/// Kernel: memberships end with the process.
+/// Needs a kernel: memberships end with the process.
 #[test]
 fn killed_rlc_receiver_leaves_every_group() {
     a_killed_receiver_leaves_no_group("rlc");
 }
 
-/// Kernel: memberships end with the process.
+/// Needs a kernel: memberships end with the process.
 #[test]
 fn killed_gmcc_receiver_leaves_every_group() {
     a_killed_receiver_leaves_no_group("gmcc");

@@ -1,11 +1,12 @@
-//! Layers as group memberships of a host: the output of `ip maddr` and of the bridge during a session and after it.
+//! Layers as group memberships of a host. The tests read the output of `ip maddr` and of the bridge during and after a session.
 
 use crate::kit::{Running, Stage, must, noise};
 use faircast_testkit::{Forwarding, Lab, Link, Node, require_root, run};
 use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// Eight layers, from 1 Mbit/s on, doubling. A receiver joins one after the other within seconds.
+/// RLC with eight layers, from 1 Mbit/s, each with twice the rate of the layer below it. A receiver joins the layers one after
+/// another within seconds.
 const RLC: &str = "rlc,base=1000000";
 
 /// Returns the groups of this session that the host has joined according to its kernel.
@@ -44,7 +45,8 @@ fn until(what: &str, within: u64, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until the host has joined at least this number of the session's groups, and checks that the bridge forwards them.
+/// Waits until the host has joined at least `groups` of the session's groups. Checks that the bridge forwards at least the same
+/// number of groups to the host.
 fn climbs(stage: &Stage, receiver: &mut Running, groups: usize) {
     let node = stage.lab.receiver(0);
     // A busy host loses packets, and a receiver that loses packets joins no layer for some time.
@@ -63,8 +65,8 @@ fn climbs(stage: &Stage, receiver: &mut Running, groups: usize) {
 fn layers_are_memberships(group: &str, from: impl Fn(&Stage) -> Option<String>) {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().forwarding(Forwarding::ToMembers)).with_group(group);
-    // The file is large because the kernel may delay `ip` for seconds while other labs are removed. `ip` must run during the
-    // session.
+    // The file is large because `ip` must run during the session, and the kernel may delay `ip` for seconds while other labs are
+    // removed.
     let file = stage.file("image", 20_000_000);
     let source = from(&stage);
     let only: Vec<&str> = source.iter().flat_map(|source| ["--source", source.as_str()]).collect();
@@ -83,31 +85,31 @@ fn layers_are_memberships(group: &str, from: impl Fn(&Stage) -> Option<String>) 
     assert!(got.all("progress").any(|event| event["layers"]["joined"].as_u64() >= Some(2)), "{got:?}");
 }
 
-/// Kernel: memberships of a host by IGMP.
+/// Needs a kernel: memberships of a host by IGMP.
 #[test]
 fn layers_are_joined_by_any_source_memberships_over_ipv4() {
     layers_are_memberships("239.255.71.1:5901", |_| None);
 }
 
-/// Kernel: memberships of one source by IGMP.
+/// Needs a kernel: source-specific memberships of a host by IGMP.
 #[test]
 fn layers_are_joined_by_source_specific_memberships_over_ipv4() {
     layers_are_memberships("232.1.71.9:5902", |stage| Some(stage.lab.sender().ipv4().to_string()));
 }
 
-/// Kernel: memberships of a host by MLD.
+/// Needs a kernel: memberships of a host by MLD.
 #[test]
 fn layers_are_joined_by_any_source_memberships_over_ipv6() {
     layers_are_memberships("[ff15::71:1]:5903", |_| None);
 }
 
-/// Kernel: memberships of one source by MLD.
+/// Needs a kernel: source-specific memberships of a host by MLD.
 #[test]
 fn layers_are_joined_by_source_specific_memberships_over_ipv6() {
     layers_are_memberships("[ff35::71:1]:5904", |stage| Some(stage.lab.sender().ipv6().to_string()));
 }
 
-/// Kernel: memberships of a host by IGMP.
+/// Needs a kernel: memberships of a host by IGMP.
 #[test]
 fn layers_on_separate_ports_share_one_membership() {
     let Some(root) = require_root() else { return };
@@ -122,7 +124,7 @@ fn layers_on_separate_ports_share_one_membership() {
     assert!(stage.has("r0", &file));
 }
 
-/// Kernel: memberships end with the process.
+/// Needs a kernel: memberships end with the process.
 #[test]
 fn stopped_and_killed_receivers_leave_every_group() {
     let Some(root) = require_root() else { return };
@@ -151,7 +153,7 @@ fn stopped_and_killed_receivers_leave_every_group() {
     drop(sent);
 }
 
-/// Kernel: a link fails.
+/// Needs a kernel: a link fails.
 #[test]
 fn receiver_with_a_failed_link_leaves_every_group_at_timeout() {
     let Some(root) = require_root() else { return };
@@ -165,7 +167,7 @@ fn receiver_with_a_failed_link_leaves_every_group_at_timeout() {
     assert_eq!(joined(stage.lab.receiver(0), &stage), Vec::<IpAddr>::new());
 }
 
-/// Kernel: another socket has the port.
+/// Needs a kernel: another socket has the port.
 #[test]
 fn layer_whose_port_is_in_use_is_skipped_and_named() {
     let Some(root) = require_root() else { return };
@@ -188,9 +190,9 @@ fn layer_whose_port_is_in_use_is_skipped_and_named() {
     );
 }
 
-/// Kernel: a pipe.
+/// Needs a kernel: a pipe.
 #[test]
-fn content_of_layers_arrives_in_a_pipe() {
+fn content_of_a_layered_session_arrives_in_a_pipe() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 4_000_000);
@@ -201,7 +203,7 @@ fn content_of_layers_arrives_in_a_pipe() {
         stage.text("piped")
     );
     let receiver = Running::shell(stage.lab.receiver(0), &line);
-    // The shell does not report when the program listens. The source therefore waits for the receiver.
+    // The shell does not report when the program listens, so the source waits for the receiver.
     let sent = stage.send(&[&file], &["--cc", RLC, "--expect", "1"]);
     assert_eq!(receiver.ends(60).code, 0);
     sent.succeeds(20);

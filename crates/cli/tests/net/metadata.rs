@@ -42,7 +42,7 @@ fn of(path: &Path) -> (u32, (u32, u32), (i64, i64)) {
     (meta.mode() & 0o7777, (meta.uid(), meta.gid()), (meta.mtime(), meta.mtime_nsec()))
 }
 
-/// Kernel: owners, modes and extended attributes of a file system.
+/// Needs a kernel: owners, modes and extended attributes of a file system.
 #[test]
 fn requested_metadata_arrives_and_unreadable_files_are_skipped() {
     let Some(root) = require_root() else { return };
@@ -88,7 +88,7 @@ fn requested_metadata_arrives_and_unreadable_files_are_skipped() {
     refused.failed(3, "the path is below more than 256 directories");
 }
 
-/// Kernel: names of files, and processes that print them.
+/// Needs a kernel: names of files, and processes that print them.
 #[test]
 fn control_characters_in_names_follow_the_name_policy() {
     let Some(root) = require_root() else { return };
@@ -114,7 +114,7 @@ fn control_characters_in_names_follow_the_name_policy() {
     assert!(!stage.path("refuse/tree").exists());
 }
 
-/// Kernel: symbolic links of a file system.
+/// Needs a kernel: symbolic links of a file system.
 #[test]
 fn links_that_leave_a_tree_are_named_and_followed_if_requested() {
     let Some(root) = require_root() else { return };

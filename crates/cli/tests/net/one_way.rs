@@ -24,12 +24,12 @@ fn keys(stage: &Stage) -> (String, String) {
     (key, sign)
 }
 
-/// Checks that the source has sent this number of rounds, and reports that the outcome at receivers is unknown.
+/// Checks that the source has sent this number of generations. It must report no receivers, because their outcomes are unknown.
 fn is_honest(sent: &Ended, rounds: f64) {
     assert_eq!((sent.number("rounds"), sent.number("receivers")), (rounds, 0.0), "{sent:?}");
 }
 
-/// Kernel: a host that receives nothing.
+/// Needs a kernel: a host that receives nothing.
 #[test]
 fn receivers_behind_a_diode_complete_a_signed_session() {
     let Some(root) = require_root() else { return };
@@ -52,14 +52,14 @@ fn receivers_behind_a_diode_complete_a_signed_session() {
     assert!(["r0", "r1", "r2"].iter().all(|host| stage.has(host, &file)));
 }
 
-/// Kernel: a host that receives nothing, and processes that end and resume.
+/// Needs a kernel: a host that receives nothing, and processes that end and resume.
 #[test]
 fn incomplete_receiver_resumes_with_a_later_session() {
     let Some(root) = require_root() else { return };
     let stage = stage(&root, Lab::plan().damage([0], Damage::loss(0.11)));
     let file = stage.file("image", 6_000_000);
     let once = ["--one-way", "--rate", "30M", "--repeat", "1"];
-    // A round repairs a loss of 11 % in about half of the blocks, and a loss of 2 % in all of them.
+    // With a loss of 11 %, one generation completes about half of the blocks. With a loss of 2 %, it completes all blocks.
     let mut sessions = 0;
     let complete = loop {
         sessions += 1;
@@ -77,9 +77,9 @@ fn incomplete_receiver_resumes_with_a_later_session() {
     assert!(stage.has("r0", &file));
 }
 
-/// Kernel: a host that receives nothing.
+/// Needs a kernel: a host that receives nothing.
 #[test]
-fn source_without_answers_names_the_option_for_one_way_paths() {
+fn error_of_a_source_without_answers_names_option_one_way() {
     let Some(root) = require_root() else { return };
     let stage = stage(&root, Lab::plan());
     let file = stage.file("image", 1_000);

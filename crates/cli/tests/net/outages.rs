@@ -1,5 +1,5 @@
-//! Interfaces that go down, lose their address or are recreated, and paths that drop large packets: the session warns and
-//! continues.
+//! Interfaces that go down, lose their address or are recreated, and paths that drop large packets. The session reports a warning
+//! and continues.
 
 use crate::kit::{Ended, Running, Stage, must};
 use faircast_testkit::{Lab, Link, Node, Offloads, require_root, run};
@@ -34,8 +34,8 @@ fn delete(node: &Node) -> String {
     shown.split_whitespace().nth(2).expect("it has an address").to_owned()
 }
 
-/// Recreates the interface with a new index and the same hardware address, as for real hardware. With another hardware address,
-/// neighbours would send to the old one until their caches expire after half a minute.
+/// Recreates the interface with a new index and the same hardware address, as real hardware would have. With a new hardware
+/// address, neighbours would send to the old address until their caches expire after half a minute.
 fn make_again(lab: &Lab, node: &Node, hardware: &str) {
     let (host, bridge, port) = (node.namespace(), lab.bridge(), node.port());
     ip(host, &format!("link add eth0 address {hardware} type veth peer name {port} netns {bridge}"));
@@ -44,7 +44,7 @@ fn make_again(lab: &Lab, node: &Node, hardware: &str) {
     up(node);
 }
 
-/// A transfer to two hosts that lasts for some seconds and has started.
+/// A transfer to two hosts that has started and takes some seconds.
 struct OutageStage {
     stage: Stage,
     file: String,
@@ -56,7 +56,8 @@ impl OutageStage {
     fn way(stage: Stage, bytes: usize, more: &[&str]) -> OutageStage {
         let file = stage.file("image", bytes);
         let receivers = stage.recv_everywhere(more);
-        // The kernel may delay `ip` for seconds while other labs are removed. Enough of the transfer must remain then.
+        // The rate is low because the kernel may delay `ip` for seconds while other labs are removed. A part of the transfer must
+        // remain after this delay.
         let mut source = stage.send(&[&file], &[&["--expect", "2", "--max", "8M"], more].concat());
         source.reaches(0.1, 30);
         OutageStage { stage, file, source, receivers }
@@ -83,7 +84,7 @@ fn warned(ended: &Ended, words: &str) -> usize {
     ended.all("warning").filter(is_named).count()
 }
 
-/// Kernel: an interface goes down.
+/// Needs a kernel: an interface goes down.
 #[test]
 fn source_survives_ten_seconds_without_its_interface() {
     let Some(under) = OutageStage::of_two_hosts() else { return };
@@ -99,7 +100,7 @@ fn source_survives_ten_seconds_without_its_interface() {
     }
 }
 
-/// Kernel: an interface goes down.
+/// Needs a kernel: an interface goes down.
 #[test]
 fn receiver_survives_ten_seconds_without_its_interface() {
     let Some(under) = OutageStage::of_two_hosts() else { return };
@@ -113,7 +114,7 @@ fn receiver_survives_ten_seconds_without_its_interface() {
     assert_eq!(warned(&receivers[1], ""), 0, "{:?}", receivers[1]);
 }
 
-/// Kernel: an interface is deleted.
+/// Needs a kernel: an interface is deleted.
 #[test]
 fn recreated_interfaces_are_detected_at_both_ends() {
     let Some(under) = OutageStage::of_two_hosts() else { return };
@@ -129,7 +130,7 @@ fn recreated_interfaces_are_detected_at_both_ends() {
     assert_eq!(warned(&receivers[1], "eth0 exists again"), 1, "{:?}", receivers[1]);
 }
 
-/// Kernel: an interface is deleted, and its memberships with it.
+/// Needs a kernel: an interface is deleted, and its memberships with it.
 #[test]
 fn layers_are_rejoined_on_a_recreated_interface() {
     let Some(root) = require_root() else { return };
@@ -150,7 +151,7 @@ fn layers_are_rejoined_on_a_recreated_interface() {
     assert!(joined.max() >= Some(3), "{got:?}");
 }
 
-/// Kernel: an interface gets another address.
+/// Needs a kernel: an interface gets another address.
 #[test]
 fn receivers_follow_an_open_or_sealed_source_to_its_new_address() {
     for sealed in [false, true] {
@@ -167,16 +168,20 @@ fn receivers_follow_an_open_or_sealed_source_to_its_new_address() {
         ip(host, &format!("address del {address}/16 dev eth0"));
         ip(host, &format!("address add {other}/16 broadcast + dev eth0"));
         let (source, receivers) = under.ends_well();
-        assert_eq!(warned(&source, &format!("continuing with {other} of eth0")), 1, "{source:?}");
+        assert_eq!(
+            warned(&source, &format!("the session continues with the address {other} of eth0")),
+            1,
+            "{source:?}"
+        );
         for receiver in receivers {
-            assert_eq!(warned(&receiver, &format!("the source continues from {other}")), 1, "{receiver:?}");
+            assert_eq!(warned(&receiver, &format!("to {other}:")), 1, "{receiver:?}");
         }
     }
 }
 
-/// Kernel: an interface gets another address.
+/// Needs a kernel: an interface gets another address.
 #[test]
-fn receiver_survives_a_new_address_in_both_families() {
+fn session_survives_a_new_ipv4_or_ipv6_address_of_a_receiver() {
     for group in ["239.255.70.9:5931", "[ff15::70:9]:5932"] {
         let Some(root) = require_root() else { return };
         let stage = Stage::shared(&root, Lab::plan().receivers(2)).with_group(group);
@@ -196,11 +201,11 @@ fn receiver_survives_a_new_address_in_both_families() {
             }
         }
         let (_, receivers) = under.ends_well();
-        assert_eq!(warned(&receivers[0], "continuing with "), 1, "{:?}", receivers[0]);
+        assert_eq!(warned(&receivers[0], "the session continues with the address"), 1, "{:?}", receivers[0]);
     }
 }
 
-/// Kernel: an interface goes down, and its IPv6 address with it.
+/// Needs a kernel: an interface goes down, and its IPv6 address with it.
 #[test]
 fn ipv6_session_survives_an_outage_of_its_source_interface() {
     let Some(root) = require_root() else { return };
@@ -212,7 +217,7 @@ fn ipv6_session_survives_an_outage_of_its_source_interface() {
     under.ends_well();
 }
 
-/// Kernel: a bridge's ports go down.
+/// Needs a kernel: a bridge's ports go down.
 #[test]
 fn temporary_link_failure_does_not_end_the_session() {
     let Some(under) = OutageStage::of_two_hosts() else { return };
@@ -225,7 +230,7 @@ fn temporary_link_failure_does_not_end_the_session() {
     under.ends_well();
 }
 
-/// Kernel: interfaces go down.
+/// Needs a kernel: interfaces go down.
 #[test]
 fn lasting_outage_ends_both_sides_after_the_idle_timeout() {
     let Some(root) = require_root() else { return };
@@ -239,11 +244,11 @@ fn lasting_outage_ends_both_sides_after_the_idle_timeout() {
     assert!(source.message().contains("--timeout"), "{source:?}");
     let mut receivers = receivers.into_iter();
     receivers.next().expect("there are two").ends(10).failed(3, "eth0 is down");
-    // The network of the other receiver works.
+    // The other receiver's network works, but its source is silent.
     receivers.next().expect("there are two").ends(10).failed(1, "the source has been silent for");
 }
 
-/// Kernel: a bridge's port has a smaller MTU.
+/// Needs a kernel: a bridge's port has a smaller MTU.
 #[test]
 fn mtu_black_hole_is_named_at_both_ends() {
     let Some(root) = require_root() else { return };
@@ -257,8 +262,8 @@ fn mtu_black_hole_is_named_at_both_ends() {
     let receiver = receiver.ends(20);
     receiver.failed(1, "announcements arrive but no data");
     assert!(receiver.message().contains("--datagram 1200"), "{receiver:?}");
-    assert_eq!(warned(&receiver, "packets of up to 1500 bytes"), 1, "{receiver:?}");
-    source.failed(1, "no data arrives there");
+    assert_eq!(warned(&receiver, "packets (up to 1500 bytes each)"), 1, "{receiver:?}");
+    source.failed(1, "no data reaches it");
     assert!(source.message().contains("--datagram 1200"), "{source:?}");
     assert_eq!(warned(&source, "packets of 149"), 1, "{source:?}");
     // Follows the advice.
@@ -268,9 +273,9 @@ fn mtu_black_hole_is_named_at_both_ends() {
     assert!(stage.has("r0", &file));
 }
 
-/// Kernel: a route prohibits answers.
+/// Needs a kernel: a route prohibits answers.
 #[test]
-fn source_without_answers_names_the_return_path() {
+fn error_of_a_source_without_answers_names_the_reverse_path() {
     let Some(root) = require_root() else { return };
     let under =
         OutageStage::way(Stage::shared(&root, Lab::plan().receivers(2)), 40_000_000, &["--timeout", "6"]);
@@ -287,9 +292,9 @@ fn source_without_answers_names_the_return_path() {
     }
 }
 
-/// The same with PGM and ALC, whose sources are identified by their address.
+/// A source of PGM or ALC continues after an outage of its interface. Receivers identify such a source by its address.
 ///
-/// Kernel: an interface goes down.
+/// Needs a kernel: an interface goes down.
 #[test]
 fn pgm_and_alc_sources_wait_for_their_interface() {
     let Some(root) = require_root() else { return };

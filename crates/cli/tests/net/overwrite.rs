@@ -1,4 +1,4 @@
-//! Sessions with older content than the receiver's.
+//! Sessions with content that is older than the receiver's content.
 
 use crate::kit::{Stage, must};
 use crate::security;
@@ -14,24 +14,25 @@ pub fn ear(node: &Node, group: &str) -> UdpSocket {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, group.port())).expect("the port is free there");
         socket.join_multicast_v4(group.ip(), &node.ipv4()).expect("it has the address");
         socket.set_read_timeout(Some(Duration::from_secs(2))).expect("not zero");
-        // On a busy machine the recorder may read late.
+        // The large socket buffer holds the packets while a busy machine delays the recording thread.
         set_socket_recv_buffer_size_force(&socket, 16 << 20).expect("root may");
         socket
     }))
 }
 
-/// Kernel: a socket takes the address and port of a source that has ended.
+/// Needs a kernel: a socket takes the address and port of a source that has ended.
 #[test]
-fn recorded_session_does_not_overwrite_new_content() {
+fn replayed_session_does_not_overwrite_new_content() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let key = security::key(&stage, "lab.key");
-    // The lengths differ, because a transfer's ID derives from names, lengths and times, and the times may be equal.
+    // The lengths differ, because the ID of a transfer derives from names, lengths and times, and the times of both files may be
+    // equal.
     let [first, second] = [("first", 300_000), ("second", 310_000)].map(|(name, len)| {
         must(std::fs::create_dir(stage.path(name)));
         stage.file(&format!("{name}/image"), len)
     });
-    // Without feedback, a recording is accepted as long as its time is within the limit.
+    // Without feedback, a receiver accepts a recording as long as its time is within the clock limit.
     let flags = ["--key", key.as_str(), "--one-way"];
     let ear = ear(stage.lab.receiver(1), &stage.group);
     let receiver = stage.recv(0, "r0", &flags);

@@ -2,9 +2,9 @@
 //!
 //! Blocks of the kind `console` are terminals. `HOST$ COMMAND` starts a command on a host. The following lines are its expected
 //! output; `...` stands for omitted lines. `HOST$ ^C` presses Ctrl-C on that host after all expected output. The hosts `pc1`,
-//! `pc2` and so on are receivers: each of their commands runs until the next command of that host. All other hosts are the
-//! source's host: the test waits for the end of their commands. All hosts share one home directory, with a file for each block of
-//! the kind `python NAME`. Each host has a separate `/srv`.
+//! `pc2` and so on are receivers: a command on such a host runs until the next command of this host. Every other host name means
+//! the source's host: the test waits for the end of each command there. All hosts share one home directory, with a file for each
+//! block of the kind `python NAME`. Each host has a separate `/srv`.
 
 use crate::kit::{FAIRCAST, Running, Stage, must};
 use crate::schema::docs;
@@ -57,7 +57,7 @@ fn files(page: &str) -> Vec<(&str, &str)> {
     blocks.filter_map(|block| block.split("\n```").next()?.split_once('\n')).collect()
 }
 
-/// Units that follow numbers, and whose form depends on the number.
+/// Units that follow a number. The form of some units depends on the number.
 const WITH_NUMBERS: [&str; 6] = ["bit", "kbit", "Mbit", "Gbit", "block", "blocks"];
 
 /// Returns the words of a line, without numbers and their units, sizes, durations and IDs.
@@ -67,8 +67,8 @@ fn words(line: &str) -> Vec<&str> {
     parts.filter(is_word).filter(|part| !WITH_NUMBERS.contains(part)).collect()
 }
 
-/// Returns the lines of a page that no printed line matches. A printed line matches if it contains all words of the page's line
-/// in order.
+/// Returns the expected lines of a page that no printed line matches. A printed line matches an expected line if it contains all
+/// words of the expected line in order.
 fn unprinted<'a>(page: &'a [String], printed: &str) -> Vec<&'a str> {
     let lines: Vec<Vec<&str>> = printed.lines().map(words).collect();
     let stands_in = |wanted: &[&str], line: &Vec<&str>| {
@@ -116,7 +116,7 @@ impl Begun<'_> {
     }
 }
 
-/// Returns a shell command line that runs `text` on a host of this name, in the shared home directory and with a separate `/srv`.
+/// Returns a shell command line that runs `text` under this host name, in the shared home directory and with a separate `/srv`.
 fn at_home(stage: &Stage, host: &str, text: &str) -> String {
     let (home, srv) = (stage.text("home"), stage.text(host));
     must(std::fs::create_dir_all(&srv));
@@ -161,35 +161,35 @@ fn run(root: &Root, page: &str) {
     at_work.into_values().for_each(|begun| begun.ends(page));
 }
 
-/// Kernel: the page's commands run unchanged.
+/// Needs a kernel: the page's commands run unchanged.
 #[test]
 fn commands_of_the_users_page_work() {
     let Some(root) = require_root() else { return };
     run(&root, "users.md");
 }
 
-/// Kernel: the page's commands run unchanged.
+/// Needs a kernel: the page's commands run unchanged.
 #[test]
 fn commands_of_the_admin_tutorial_work() {
     let Some(root) = require_root() else { return };
     run(&root, "tutorials/admin.md");
 }
 
-/// Kernel: the page's commands run unchanged.
+/// Needs a kernel: the page's commands run unchanged.
 #[test]
 fn commands_of_the_engineer_tutorial_work() {
     let Some(root) = require_root() else { return };
     run(&root, "tutorials/engineer.md");
 }
 
-/// Kernel: the page's commands run unchanged.
+/// Needs a kernel: the page's commands run unchanged.
 #[test]
 fn commands_of_the_researcher_tutorial_work() {
     let Some(root) = require_root() else { return };
     run(&root, "tutorials/researcher.md");
 }
 
-/// Kernel: none; the parser of pages is tested next to the tests that use it.
+/// Needs a kernel: not this test, but the tests that use the same parser of pages.
 #[test]
 fn page_parser_reads_commands_with_their_hosts() {
     let page = "# A\n```sh\nno$ thing\n```\n```console\npc1$ recv --out \\\n  here\nready: yes\n\nmaster$ send a\n...\npc1$ ^C\n```\n";
@@ -198,7 +198,7 @@ fn page_parser_reads_commands_with_their_hosts() {
     assert_eq!(brief, [(6, "pc1", "recv --out here", 2), (10, "master", "send a", 1), (12, "pc1", "^C", 0)]);
 }
 
-/// Kernel: none; the parser of pages is tested next to the tests that use it.
+/// Needs a kernel: not this test, but the tests that use the same parser of pages.
 #[test]
 fn page_comparison_checks_words_in_order_and_ignores_numbers() {
     let page: Vec<String> =

@@ -1,4 +1,4 @@
-//! The program with independent implementations: ZeroMQ's epgm:// and plain OpenPGM.
+//! The program exchanges data with independent implementations of PGM: ZeroMQ's epgm:// and plain OpenPGM.
 
 use crate::kit::{Running, must, print_line};
 use faircast_testkit::{Capture, EmulatedLab, Root, Task, require_root, run, warnings};
@@ -18,7 +18,7 @@ const LOSSY: &str = "
     link r near delay=3ms loss=bernoulli,0.01
     link r far delay=20ms loss=bernoulli,0.01";
 
-/// Requirements in addition to faircast: the programs of `crates/testkit/interop`, and a directory.
+/// A directory, and the programs of `crates/testkit/interop` that the tests need in addition to faircast.
 pub struct Stage {
     pub root: Root,
     directory: TempDir,
@@ -30,11 +30,11 @@ fn interop(name: &str) -> String {
     path.to_str().expect("the source tree has a plain name").to_owned()
 }
 
-/// Debian's Python, which has the packages. Another Python may precede it in the path.
+/// Debian's Python, which has the required packages. Another Python may come first in `PATH`.
 const PYTHON: &str = "/usr/bin/python3";
 
 impl Stage {
-    /// Returns the stage. Returns `None` if a requirement is missing, after printing the reason.
+    /// Returns the stage. If a requirement is missing, prints the reason and returns `None`.
     pub fn set() -> Option<Stage> {
         let root = require_root()?;
         let directory = must(tempfile::Builder::new().prefix("faircast-pgm-").tempdir());
@@ -68,14 +68,14 @@ impl Stage {
         self.path(name).to_str().expect("temporary directories have plain names").to_owned()
     }
 
-    /// Returns lines of text: the bytes, and the number of lines.
+    /// Writes a file of random lines of text. Returns the bytes, and the number of lines.
     pub fn lines(&self, name: &str, len: usize) -> (Vec<u8>, usize) {
         let noise = crate::kit::noise(name, len / 2 + 1);
         let mut text = Vec::with_capacity(len + 100);
         let mut lines = 0;
         for (at, byte) in noise.iter().enumerate() {
             text.extend_from_slice(format!("{byte:02x}").as_bytes());
-            // Lines of 40 to 2000 bytes: some need ZeroMQ's long form, and some need several packets.
+            // The lines have 40 to 2000 bytes. Some lines need ZeroMQ's long form, and some need several packets.
             if at % 1_000 == usize::from(noise[at / 1_000]) + 20 || at % 1_000 == 999 || at + 1 == noise.len()
             {
                 text.push(b'\n');
@@ -141,8 +141,8 @@ impl Stage {
             let args = ["-n", "-r", path, "-d", &decode, "-Y", filter];
             must(run("tshark", &args, Duration::from_secs(120))).stdout
         };
-        // The dissector of tshark 4 has this field twice: first the first octet of the checksum, by mistake, and then the
-        // verdict, which is 1 for a correct checksum.
+        // The dissector of tshark 4 reports this field twice. The first value is the first octet of the checksum, by mistake. The
+        // second value is 1 if the checksum is correct.
         let wrong = format!("udp.port == {port} && !icmp && !(pgm.hdr.cksum.status == 1)");
         assert_eq!(shown(&wrong), "");
         for kind in types {
@@ -157,7 +157,7 @@ pub fn finish(task: Task, within: u64) {
     assert!(done.stdout.contains("received"), "{}", done.stdout);
 }
 
-/// Kernel: OpenPGM uses kernel sockets and timers.
+/// Needs a kernel: OpenPGM uses kernel sockets and timers.
 #[test]
 fn openpgm_receives_units_and_fragments_despite_losses() {
     let Some(stage) = Stage::set() else { return };
@@ -176,7 +176,7 @@ fn openpgm_receives_units_and_fragments_despite_losses() {
     }
 }
 
-/// Kernel: ZeroMQ uses kernel sockets and timers.
+/// Needs a kernel: ZeroMQ uses kernel sockets and timers.
 #[test]
 fn messages_of_a_zeromq_publisher_arrive_in_order() {
     let Some(stage) = Stage::set() else { return };
@@ -224,7 +224,7 @@ fn messages_of_a_zeromq_publisher_arrive_in_order() {
     stage.is_clean(&must(capture.stop()), port, &["0", "4", "5", "8", "10"]);
 }
 
-/// Kernel: packets are captured and dissected.
+/// Needs a kernel: packets are captured and dissected.
 #[test]
 fn two_faircast_endpoints_use_pgm_with_ormcc_and_pgmcc() {
     let Some(stage) = Stage::set() else { return };
@@ -248,7 +248,8 @@ fn two_faircast_endpoints_use_pgm_with_ormcc_and_pgmcc() {
             );
             assert!(must(std::fs::read(file.path())) == content, "{host} has other bytes");
         }
-        // The scheme has received reports: without them the rate would have stayed at its initial value.
+        // These values show that the source has received reports: without reports, the rate would have stayed at its initial
+        // value.
         assert!(source.number("goodput_bps") > 5e5 && source.number("cuts") > 0.0, "{source:?}");
         stage.is_clean(&must(capture.stop()), port, &["0", "4", "5", "8", "10", "13"]);
     }

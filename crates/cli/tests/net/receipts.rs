@@ -4,7 +4,8 @@ use crate::kit::{FAIRCAST, Running, Stage, must};
 use faircast_testkit::{Lab, require_root, run};
 use std::time::Duration;
 
-/// Creates a key pair for each of these hosts: the private key in the stage's directory, the public key in its directory `keys`.
+/// Creates a key pair for each of these hosts. The private keys are in the stage's directory, the public keys in its subdirectory
+/// `keys`.
 fn keys(stage: &Stage, hosts: &[&str]) -> String {
     must(std::fs::create_dir(stage.path("keys")));
     for host in hosts {
@@ -16,9 +17,9 @@ fn keys(stage: &Stage, hosts: &[&str]) -> String {
     stage.text("keys")
 }
 
-/// Kernel: four processes, and keys and receipts in files.
+/// Needs a kernel: four processes, and keys and receipts in files.
 #[test]
-fn receipts_from_a_daemon_and_behind_a_relay_verify_later() {
+fn receipts_of_a_daemon_and_a_relay_child_can_be_verified_later() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3));
     let keys = keys(&stage, &["r0", "r1"]);
@@ -55,7 +56,7 @@ fn receipts_from_a_daemon_and_behind_a_relay_verify_later() {
     assert!(checked.status.success(), "{checked:?}");
     assert!(String::from_utf8_lossy(&checked.stdout).contains("2 keys signed"), "{checked:?}");
     assert_eq!(verify(&[&other]).status.code(), Some(1));
-    // In a second session, the remaining receiver signs with a key that is not required.
+    // In a second session, the required key is that of `r1`. The remaining receiver signs with another key.
     let only = stage.text("keys/r1.pub");
     let source = stage.send(&[&other], &["--expect", "1", "--receipts", &only]).ends(30);
     source.failed(

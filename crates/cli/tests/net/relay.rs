@@ -1,5 +1,5 @@
-//! `faircast relay` between hosts: it relays sessions to other groups, repairs losses there, sends feedback for its children, and
-//! survives failures. With a relay key it cannot read the content.
+//! `faircast relay` between hosts: it relays sessions to other groups, repairs losses in these groups, sends feedback for its
+//! children, and survives failures. With a relay key it cannot read the content.
 
 use crate::kit::{FAIRCAST, Running, Stage, must, print_line};
 use crate::security::key;
@@ -7,7 +7,7 @@ use faircast_testkit::{Capture, Damage, Lab, Node, fields, require_root, run};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The content: text that can be recognized in packets that are not encrypted.
+/// The content. The tests search for this text in packets, to find unencrypted packets.
 const WORDS: &[u8] = b"plain words that nobody but members may read; ";
 
 /// Returns the group behind the relay.
@@ -16,7 +16,8 @@ fn below(stage: &Stage) -> String {
     SocketAddr::from(([239, 255, 71, 9], above.port())).to_string()
 }
 
-/// Starts a relay on this host, from the stage's group to the group behind it, and waits until it listens.
+/// Starts a relay on this host, which forwards sessions from the stage's group to the group downstream of the relay. Waits until
+/// the relay listens.
 fn relay(stage: &Stage, node: &Node, more: &[&str]) -> Running {
     let (control, below) = (stage.text("relay.sock"), below(stage));
     let place = ["relay", "--json", "--from", &stage.group, "--to", &below, "--control", &control];
@@ -25,7 +26,7 @@ fn relay(stage: &Stage, node: &Node, more: &[&str]) -> Running {
     relay
 }
 
-/// Starts a receiver of the group behind the relay.
+/// Starts a receiver of the group downstream of the relay.
 fn child(stage: &Stage, at: usize, more: &[&str]) -> Running {
     let (host, out, group) = (format!("r{at}"), stage.text(&format!("r{at}")), below(stage));
     let place = ["recv", "--json", "--host", &host, "--out", &out, "--group", &group];
@@ -43,7 +44,7 @@ fn status(stage: &Stage, node: &Node) -> String {
     asked.task.stdout()
 }
 
-/// Kernel: a relay is a process between two groups.
+/// Needs a kernel: a relay is a process between two groups.
 #[test]
 fn relay_with_the_hop_key_serves_receivers_and_cannot_decrypt() {
     let Some(root) = require_root() else { return };
@@ -73,7 +74,7 @@ fn relay_with_the_hop_key_serves_receivers_and_cannot_decrypt() {
     assert!(!payloads.iter().any(|row| row[0].contains(&words)), "a capture shows content");
 }
 
-/// Kernel: a relay's control socket.
+/// Needs a kernel: a relay's control socket.
 #[test]
 fn one_relay_serves_two_sessions_and_reports_both() {
     let Some(root) = require_root() else { return };
@@ -103,7 +104,7 @@ fn one_relay_serves_two_sessions_and_reports_both() {
     relay.crashes();
 }
 
-/// Kernel: a process is killed.
+/// Needs a kernel: a process is killed.
 #[test]
 fn restarted_relay_completes_its_session() {
     let Some(root) = require_root() else { return };
@@ -127,7 +128,7 @@ fn restarted_relay_completes_its_session() {
     second.crashes();
 }
 
-/// Kernel: a relay joins the groups of layers.
+/// Needs a kernel: a relay joins the groups of layers.
 #[test]
 fn relay_forwards_a_layered_session_at_one_rate() {
     let Some(root) = require_root() else { return };
@@ -146,7 +147,7 @@ fn relay_forwards_a_layered_session_at_one_rate() {
     relay.crashes();
 }
 
-/// Kernel: processes end with exit code 2 before they receive.
+/// Needs a kernel: processes end with exit code 2 before they receive.
 #[test]
 fn unsupported_options_of_a_relay_are_refused() {
     let Some(root) = require_root() else { return };
@@ -176,7 +177,7 @@ fn unsupported_options_of_a_relay_are_refused() {
     refuses(
         &["--from", &group, "--to", &below(&stage), "--key", &group_key],
         2,
-        "here belongs a relay's key",
+        "but a relay's key is expected",
     );
     let running = relay(&stage, node, &[]);
     let control = stage.text("relay.sock");
@@ -204,7 +205,7 @@ fn fed(stage: &Stage, at: usize, parents: &[&str], more: &[&str]) -> Running {
     child
 }
 
-/// Kernel: hosts have no multicast route.
+/// Needs a kernel: hosts have no multicast route.
 #[test]
 fn hosts_without_multicast_are_served_by_unicast() {
     let Some(root) = require_root() else { return };
@@ -226,13 +227,13 @@ fn hosts_without_multicast_are_served_by_unicast() {
     assert!(["r0", "r1", "r2"].iter().all(|host| stage.has(host, &file)));
 }
 
-/// Kernel: a process is killed, and sites have no multicast between them.
+/// Needs a kernel: a process is killed, and sites have no multicast between them.
 #[test]
-fn second_relay_replaces_a_killed_one_between_two_sites() {
+fn second_relay_replaces_a_killed_relay_between_two_sites() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(5));
     let file = stage.file("image", 10_000_000);
-    // Two relays at the source's site, and one relay and two receivers at the other site.
+    // Two relays are at the source's site. One relay and two receivers are at the other site.
     let (first, one) = serving(&stage, 0, "a.sock", &["--from", &stage.group]);
     let (second, other) = serving(&stage, 1, "b.sock", &["--from", &stage.group]);
     let (control, below) = (stage.text("c.sock"), below(&stage));

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 const FILE: usize = 10_000_000;
 
-/// Slow enough that a crash occurs before the end of the transfer.
+/// Maximum rate of the source. It is low enough that a crash occurs before the end of the transfer.
 const RATE: [&str; 2] = ["--max", "20M"];
 
 fn plan() -> LabPlan {
     Lab::plan().receivers(3).offloads(Offloads::Off)
 }
 
-/// Checks that a restarted receiver requested little more than its missing data. Returns the number of resumed bytes.
+/// Checks that a restarted receiver fetched at most 2 % of its stored data again. Returns the number of stored bytes.
 fn resumed(ended: &Ended) -> f64 {
     let stored = ended.number("resumed_bytes");
     assert!(stored > 0.2 * FILE as f64, "only {stored} bytes were kept: {ended:?}");
@@ -25,13 +25,14 @@ fn resumed(ended: &Ended) -> f64 {
     stored
 }
 
-/// Returns the maximum number of bytes on the link to a receiver that lacks `missing` bytes: symbols, their headers, and 2 %.
+/// Returns the maximum number of bytes on the link to a receiver that lacks `missing` bytes of the file. The maximum includes 2 %
+/// of the file, headers, and other packets of the session.
 fn carried_at_most(missing: f64) -> f64 {
     let headers = 1500.0 / 1400.0;
     (missing + 0.02 * FILE as f64) * headers + 300_000.0
 }
 
-/// Kernel: a process is killed.
+/// Needs a kernel: a process is killed.
 #[test]
 fn crashed_receiver_resumes_within_the_session() {
     let Some(root) = require_root() else { return };
@@ -55,7 +56,7 @@ fn crashed_receiver_resumes_within_the_session() {
     for host in ["r0", "r1", "r2"] {
         assert!(stage.has(host, &file), "{host}");
     }
-    // Content that was sent during the receiver's absence is sent again, and nothing else.
+    // Only content that was sent while the receiver was absent is sent again.
     assert!(source.number("repair_ratio") < 1.25, "{source:?}");
     print_line(&format!(
         "receiver crashed at half: kept {:.1} MB, fetched again {} B, session {:.1} s, sent/needed {:.3}",
@@ -66,7 +67,7 @@ fn crashed_receiver_resumes_within_the_session() {
     ));
 }
 
-/// Kernel: processes are killed.
+/// Needs a kernel: processes are killed.
 #[test]
 fn crashed_receiver_resumes_after_a_restart_of_its_source() {
     let Some(root) = require_root() else { return };
@@ -92,7 +93,7 @@ fn crashed_receiver_resumes_after_a_restart_of_its_source() {
     print_line(&format!("all crashed at half: kept {:.1} MB, carried {:.1} MB", stored / 1e6, carried / 1e6));
 }
 
-/// Kernel: a process is killed.
+/// Needs a kernel: a process is killed.
 #[test]
 fn running_receivers_resume_after_a_restart_of_their_source() {
     let Some(root) = require_root() else { return };
@@ -114,7 +115,7 @@ fn running_receivers_resume_after_a_restart_of_their_source() {
     print_line(&format!("source crashed at half, receivers ran on: carried {:.1} MB", carried / 1e6));
 }
 
-/// Kernel: a process is killed.
+/// Needs a kernel: a process is killed.
 #[test]
 fn sealed_session_survives_a_restarted_source() {
     let Some(root) = require_root() else { return };
@@ -133,9 +134,9 @@ fn sealed_session_survives_a_restarted_source() {
     }
 }
 
-/// Kernel: a signal stops a process.
+/// Needs a kernel: a signal stops a process.
 #[test]
-fn stopped_receiver_does_not_delay_the_others() {
+fn stopped_receiver_does_not_delay_other_receivers() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, plan());
     let file = stage.file("image", FILE);
@@ -149,19 +150,19 @@ fn stopped_receiver_does_not_delay_the_others() {
     let source = source.ends(20);
     assert_eq!(source.code, 1, "a known receiver has not got everything: {source:?}");
     assert_eq!(source.done()["incomplete"][0]["host"], "r1", "{source:?}");
-    assert_eq!(source.done()["incomplete"][0]["reason"], "stopped at that host", "{source:?}");
+    assert_eq!(source.done()["incomplete"][0]["reason"], "the receiver was stopped", "{source:?}");
     assert!(source.number("seconds") < FILE as f64 * 8.0 / 20e6 * 1.3 + 1.0, "it waited: {source:?}");
     receivers.into_iter().for_each(|other| drop(other.succeeds(5)));
 }
 
-/// Opens the store that a receiver left in this directory, as its journal describes it.
+/// Opens the store that a receiver left in this directory. The store's journal contains the block geometry.
 fn left_store(out: &Path) -> Store {
     let states = must(std::fs::read_dir(out.join(".faircast"))).map(must);
     let state = states.map(|state| state.path()).find(|path| path.is_dir()).expect("a transfer is under way");
     let name = state.file_name().and_then(|name| name.to_str()).expect("a transfer's name");
     let transfer: TransferId = must(name.parse());
     let journal = must(std::fs::read(state.join("journal")));
-    // The geometry follows a magic word of eight bytes and the transfer ID; see the module `journal`.
+    // The block geometry follows a magic word of eight bytes and the transfer ID; see the module `journal`.
     let geometry = &journal[24..41];
     let number =
         |from: usize, to: usize| geometry[from..to].iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
@@ -174,9 +175,9 @@ fn left_store(out: &Path) -> Store {
     must(Store::open(out, faircast_transport::object::geometry::TransferId(transfer.0), geometry, None))
 }
 
-/// Kernel: a process is killed and its files are changed.
+/// Needs a kernel: a process is killed and its files are changed.
 #[test]
-fn wrong_stored_blocks_are_fetched_again_within_the_session() {
+fn corrupted_stored_blocks_are_fetched_again_in_the_session() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, plan());
     let file = stage.file("image", FILE);

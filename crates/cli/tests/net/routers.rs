@@ -1,5 +1,5 @@
-//! Active routers between real hosts: two routers in series forward one stream of packets and aggregate the feedback. One of them
-//! is killed.
+//! Active routers between real hosts: two routers in series forward one session's packets and aggregate the feedback. In one
+//! test, a router is killed.
 
 use crate::kit::{FAIRCAST, Running, must, noise, print_line};
 use faircast_testkit::{Chain, Company, Root, Task, require_root, run};
@@ -104,7 +104,7 @@ pub fn number(of: &Value, field: &str) -> u64 {
 /// The schemes that have routers.
 pub const KINDS: [&str; 2] = ["raccoom", "rmanp"];
 
-/// Kernel: a process is killed while nftables queues packets to it.
+/// Needs a kernel: a process is killed while nftables queues packets to it.
 #[test]
 fn kernel_forwards_the_session_after_its_router_is_killed() {
     let Some(root) = require_root() else { return };
@@ -116,8 +116,9 @@ fn kernel_forwards_the_session_after_its_router_is_killed() {
         let mut receivers = stage.receivers(&[]);
         let source = stage.send(&file, kind, &["--no-key", "--max", "16M"]);
         receivers[0].reaches(0.3, 60);
-        // Until a router prevents it, the kernel also forwards packets from upstream. A downstream node, which is the second
-        // router or a receiver, may follow these packets. It changes to the router after two seconds without them.
+        // The kernel also forwards the session until a router suspends this forwarding. At first, the second router or a receiver
+        // may therefore follow packets that the kernel forwards. It changes to the packets of the upstream router after two
+        // seconds without packets that the kernel has forwarded.
         let on_the_way = |seen: &[Value; 2]| seen.iter().all(|hop| number(hop, "passed") > 100);
         let mut seen = [stage.counts(0), stage.counts(1)];
         let at_once = on_the_way(&seen);
@@ -150,7 +151,7 @@ fn kernel_forwards_the_session_after_its_router_is_killed() {
     }
 }
 
-/// Kernel: active routers read packets through nftables and smcroute.
+/// Needs a kernel: active routers read packets through nftables and smcroute.
 #[test]
 fn routers_of_two_schemes_forward_sealed_sessions() {
     let Some(root) = require_root() else { return };
@@ -168,12 +169,12 @@ fn routers_of_two_schemes_forward_sealed_sessions() {
         receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(30)));
         stage.everybody_has(&file);
     }
-    // Each router has forwarded the session of its scheme, and no other.
+    // Each router has forwarded only the session of its own scheme.
     for (hop, kind) in hops.iter_mut().zip(KINDS) {
         let printed = hop.task.stdout();
         let joined = printed.lines().filter(|line| line.contains("\"event\":\"joined\"")).count();
         assert_eq!(joined, 1, "{kind}: {printed}");
-        assert!(printed.contains("it is left to the kernel's forwarding"), "{kind}: {printed}");
+        assert!(printed.contains("the forwarding of its packets is left to the kernel"), "{kind}: {printed}");
     }
     hops.into_iter().for_each(Running::crashes);
     drop(daemons);

@@ -1,5 +1,5 @@
-//! Every scheme without layers sends a real file through a real bottleneck, with its default settings. Layers need a router with
-//! memberships, which emulated links lack: see [`crate::layers`].
+//! Every scheme without layers sends a real file through a real bottleneck, with its default settings. Layered schemes need a
+//! router that processes memberships, which emulated links lack: see [`crate::layers`].
 
 use crate::kit::{FAIRCAST, Running, must, noise, print_line};
 use faircast_testkit::{EmulatedLab, require_root};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::process::Command;
 use std::time::Duration;
 
-/// A source and two receivers at round-trip times of 20 and 40 ms. The first is behind 10 Mbit/s.
+/// A source and two receivers at round-trip times of 20 and 40 ms. The first receiver is behind a bottleneck of 10 Mbit/s.
 const FORK: &str = "
     host source
     host slow groups=all
@@ -34,7 +34,7 @@ fn schemes() -> Vec<String> {
         .collect()
 }
 
-/// Kernel: a token bucket paces real sockets.
+/// Needs a kernel: a token bucket paces real sockets.
 #[test]
 fn every_single_rate_scheme_sends_a_file_through_a_bottleneck() {
     let Some(root) = require_root() else { return };

@@ -11,7 +11,7 @@ pub fn key(stage: &Stage, name: &str) -> String {
     path
 }
 
-/// Kernel: processes with keys in files.
+/// Needs a kernel: processes with keys in files.
 #[test]
 fn receiver_without_the_key_gets_nothing_and_reports_why() {
     let Some(root) = require_root() else { return };
@@ -22,7 +22,7 @@ fn receiver_without_the_key_gets_nothing_and_reports_why() {
     let mut keyless = stage.recv(1, "r1", &["--join-timeout", "5"]);
     let mut stranger = stage.recv(2, "r2", &["--join-timeout", "5", "--key", &theirs]);
     let mut source = stage.send(&[&file], &["--key", &ours, "--expect", "2", "--join-timeout", "4"]);
-    // The source also reports it while it waits, and not only at the end.
+    // The source reports a missing key while it waits, and not only at the end.
     source.prints("it has no key", 4);
     source.prints("it has another key", 4);
     let source = source.ends(20);

@@ -4,7 +4,7 @@ use crate::kit::{Stage, must};
 use crate::security;
 use faircast_testkit::{Lab, require_root};
 
-/// Kernel: processes start and end while another one runs.
+/// Needs a kernel: processes start and end while another process runs.
 #[test]
 fn daemon_receives_further_sessions_after_a_stopped_source() {
     let Some(root) = require_root() else { return };
@@ -13,9 +13,12 @@ fn daemon_receives_further_sessions_after_a_stopped_source() {
     let large = stage.file("large", 6_000_000);
     let mut receiver = stage.recv(0, "r0", &["--serve", "--max-size", "5M", "--accept", "sour*"]);
     stage.send(&[&small], &["--expect", "1"]).succeeds(20);
-    // Content that is too large is refused, and its source is notified of the reason.
+    // A receiver refuses content that is too large. The source is notified of the reason.
     let mut refused = stage.send(&[&large], &["--join-timeout", "6"]);
-    refused.prints("does not join it: it does not accept sessions from this host's name, or of this size", 5);
+    refused.prints(
+        "does not join it: its rules do not accept sessions from a source of this name, or of this size",
+        5,
+    );
     refused.task.interrupt();
     refused.ends(5);
     // A stopped source does not end the receiver.
@@ -33,7 +36,7 @@ fn daemon_receives_further_sessions_after_a_stopped_source() {
     assert!(stage.has("r0", &small) && stage.has("r0", &image) && !stage.has("r0", &large));
 }
 
-/// Kernel: two processes send to one group.
+/// Needs a kernel: two processes send to one group.
 #[test]
 fn second_source_on_a_busy_group_gets_a_warning() {
     let Some(root) = require_root() else { return };
@@ -43,7 +46,7 @@ fn second_source_on_a_busy_group_gets_a_warning() {
     let mut busy = stage.send(&[&first], &["--expect", "1", "--max", "8M"]);
     busy.reaches(0.1, 20);
     let mut late = stage.send(&[&second], &["--join-timeout", "30"]);
-    // The second source is notified of the session that the receiver has joined, and the receiver names both sources.
+    // The second source is notified of the session that the receiver has joined. The receiver names both sources in its output.
     late.prints("\"event\":\"busy\"", 5);
     late.prints("\"source\":\"source\",\"content\":\"first\"", 5);
     late.crashes();
@@ -53,9 +56,9 @@ fn second_source_on_a_busy_group_gets_a_warning() {
     assert!(other["host"] == "source" && other["followed"] == "source", "{receiver:?}");
 }
 
-/// Kernel: a process is killed.
+/// Needs a kernel: a process is killed.
 #[test]
-fn interrupted_session_is_replaced_by_the_next_one() {
+fn interrupted_session_is_replaced_by_the_next_session() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let key = security::key(&stage, "lab.key");
@@ -83,7 +86,7 @@ fn interrupted_session_is_replaced_by_the_next_one() {
     }
 }
 
-/// Kernel: sources on two hosts, and files on a disk.
+/// Needs a kernel: sources on two hosts, and files on a disk.
 #[test]
 fn content_of_another_source_is_replaced_only_on_request() {
     let Some(root) = require_root() else { return };
@@ -127,14 +130,14 @@ fn content_of_another_source_is_replaced_only_on_request() {
     }
 }
 
-/// Kernel: several processes send to one group.
+/// Needs a kernel: several processes send to one group.
 #[test]
 fn daemon_receives_concurrent_sessions_and_reports_each() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let files = ["first", "second", "third"].map(|name| stage.file(name, 300_000));
     let mut receiver = stage.recv(0, "r0", &["--serve", "--max-sessions", "2"]);
-    // Each session starts after a second host has joined it. Until then, both sessions of the daemon continue.
+    // Each session starts when a second host has joined. Until then, the two sessions of the daemon cannot end.
     let both = &["--expect", "2", "--join-timeout", "120"];
     let mut sources: Vec<_> = files[..2].iter().map(|file| stage.send(&[file], both)).collect();
     sources.iter_mut().for_each(|source| source.prints("\"joined\"", 20));

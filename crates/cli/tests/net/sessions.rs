@@ -1,9 +1,9 @@
-//! Several sessions at once, waiting processes, and the ends of sessions.
+//! Several sessions at once, processes that wait, and the ends of sessions.
 
 use crate::kit::{Stage, print_line};
 use faircast_testkit::{Lab, require_root};
 
-/// Kernel: two processes send to one group.
+/// Needs a kernel: two processes send to one group.
 #[test]
 fn two_sources_in_one_group_do_not_disturb_each_other() {
     let Some(root) = require_root() else { return };
@@ -16,7 +16,7 @@ fn two_sources_in_one_group_do_not_disturb_each_other() {
         stage.recv(2, "r2", &["--source", &second]),
     ];
     let mut source = stage.send(&[&one], &["--max", "30M", "--join-timeout", "3"]);
-    // A receiver that accepts any session stays with the first one.
+    // A receiver that accepts any session continues to receive the session that it joined first.
     receivers.push(stage.recv(2, "any", &[]));
     source.prints("\"any\"", 5);
     let args =
@@ -29,7 +29,7 @@ fn two_sources_in_one_group_do_not_disturb_each_other() {
     assert_eq!((source.number("verified"), other.number("verified")), (2.0, 2.0), "{source:?} {other:?}");
 }
 
-/// Kernel: a process starts while another waits.
+/// Needs a kernel: a process starts while another process waits.
 #[test]
 fn early_receiver_waits_for_its_source() {
     let Some(root) = require_root() else { return };
@@ -42,7 +42,7 @@ fn early_receiver_waits_for_its_source() {
     assert!(stage.has("r0", &file));
 }
 
-/// Kernel: the exit code of a waiting process.
+/// Needs a kernel: the exit code of a waiting process.
 #[test]
 fn receiver_without_a_source_ends_after_its_timeout() {
     let Some(root) = require_root() else { return };
@@ -52,7 +52,7 @@ fn receiver_without_a_source_ends_after_its_timeout() {
     assert!((1.4..12.0).contains(&ended.took.as_secs_f64()), "{ended:?}");
 }
 
-/// Kernel: the exit code of a waiting process.
+/// Needs a kernel: the exit code of a waiting process.
 #[test]
 fn source_without_receivers_ends_after_the_join_timeout() {
     let Some(root) = require_root() else { return };
@@ -63,9 +63,9 @@ fn source_without_receivers_ends_after_the_join_timeout() {
     assert!((1.4..12.0).contains(&ended.took.as_secs_f64()), "{ended:?}");
 }
 
-/// Kernel: the exit code of a waiting process.
+/// Needs a kernel: the exit code of a waiting process.
 #[test]
-fn source_with_absent_receivers_reports_them() {
+fn source_reports_absent_receivers() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 2_000_000);
@@ -78,7 +78,7 @@ fn source_with_absent_receivers_reports_them() {
     assert_eq!(source.number("verified"), 2.0, "{source:?}");
 }
 
-/// Kernel: three processes.
+/// Needs a kernel: three processes.
 #[test]
 fn source_ends_when_all_known_receivers_are_done() {
     let Some(root) = require_root() else { return };
@@ -92,7 +92,7 @@ fn source_ends_when_all_known_receivers_are_done() {
     assert!(idle < 3.0, "{source:?}");
 }
 
-/// Kernel: a signal stops a process.
+/// Needs a kernel: a signal stops a process.
 #[test]
 fn receivers_report_a_stopped_source() {
     let Some(root) = require_root() else { return };

@@ -23,7 +23,7 @@ fn pair(stage: &Stage, name: &str) -> (String, String) {
     (path.clone(), format!("{path}.pub"))
 }
 
-/// Opens a socket on a host with the address of another host. The host answers no ARP requests for this address.
+/// Opens a socket on a host, with the address of another host. The host answers no ARP requests for this address.
 fn mouth(node: &Node, as_if: SocketAddr) -> UdpSocket {
     let script = format!(
         "dev=$(ip -o -4 addr show scope global | awk '{{print $2; exit}}' | cut -d@ -f1) && \
@@ -35,7 +35,7 @@ fn mouth(node: &Node, as_if: SocketAddr) -> UdpSocket {
     must(node.inside(|| UdpSocket::bind(as_if).expect("the address is there, and nobody listens")))
 }
 
-/// State of a member that forges packets of the source.
+/// State of a group member that forges packets of the source.
 struct Forger {
     codec: SourceCodec,
     announced: Announce,
@@ -43,7 +43,7 @@ struct Forger {
 }
 
 impl Forger {
-    /// Waits for the announcement of the session in the group, and opens it.
+    /// Waits for the announcement of the session in the group, and decrypts it with the group key.
     fn overhears(ear: &UdpSocket, key: &GroupKey) -> Forger {
         let mut codec =
             ReceiverCodec::new(std::slice::from_ref(key), ReceiverId::new(0x6666).expect("not zero"), 1);
@@ -64,7 +64,7 @@ impl Forger {
         Geometry { stream_len, manifest_len, symbol_size, symbols_per_block }
     }
 
-    /// Returns a packet with this number that contains the last block, of one symbol, with forged content.
+    /// Returns a data packet with the packet number `seq` and forged content. It contains the only symbol of the last block.
     fn last_block(&mut self, seq: u64) -> Vec<u8> {
         let geometry = self.geometry();
         let block = geometry.blocks().expect("a file has a length") - 1;
@@ -95,7 +95,7 @@ fn file_with_a_short_end(stage: &Stage) -> String {
     stage.file("image", 20 * (256 * symbol - 36) + 200)
 }
 
-/// Kernel: another host with the key sends on the same link.
+/// Needs a kernel: a second host with the key has to send on the same link.
 #[test]
 fn forged_block_deceives_only_receivers_without_a_public_key() {
     let Some(root) = require_root() else { return };
@@ -130,8 +130,8 @@ fn forged_block_deceives_only_receivers_without_a_public_key() {
     while forged < 30 && Instant::now() < end {
         let (len, _) = must(ear.recv_from(&mut bytes));
         let Ok(header) = peek(&bytes[..len]) else { continue };
-        // A forged packet is sent before the real block, with a packet number that the source is about to use. On a busy machine,
-        // most forged packets arrive too late for that.
+        // The forged packet must arrive before the packet with the real block, and needs a packet number that the source will use
+        // soon. On a busy machine, most forged packets arrive too late.
         if header.kind == Kind::Data && header.seq > 50 * (forged + 1) {
             must(mouth.send_to(&forger.last_block(u64::from(header.seq) + 20), to));
             forged += 1;
@@ -151,7 +151,7 @@ fn forged_block_deceives_only_receivers_without_a_public_key() {
     ));
 }
 
-/// Kernel: processes with keys in files.
+/// Needs a kernel: processes with keys in files.
 #[test]
 fn receiver_with_a_public_key_refuses_unverified_content() {
     let Some(root) = require_root() else { return };
@@ -173,9 +173,9 @@ fn receiver_with_a_public_key_refuses_unverified_content() {
     refused.ends(10).failed(2, "cannot be signed");
 }
 
-/// Kernel: pipes between processes.
+/// Needs a kernel: pipes between processes.
 #[test]
-fn a_pipe_and_a_live_stream_can_be_signed() {
+fn piped_content_and_a_live_stream_can_be_signed() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().damage([0], Damage::loss(0.01)));
     let (private, public) = pair(&stage, "lab.sign");

@@ -1,5 +1,5 @@
-//! Outputs that accept no data do not stall a session: a full pipe, a reader that reads only after the end, a blocked disk. A
-//! kernel is needed for pipes, and for a file system that blocks writes.
+//! Outputs that accept no data do not stall a session. Such outputs are a full pipe, a pipe whose reader reads only after the end
+//! of the command, and a blocked disk. The tests need a kernel for pipes and for a file system that blocks writes.
 
 use crate::kit::{Ended, FAIRCAST, Running, Stage};
 use faircast_testkit::{Bottleneck, Lab, Node, require_root};
@@ -8,8 +8,8 @@ use std::process::Command;
 /// Capacity of a pipe, in bytes.
 const FULL: usize = 65_536;
 
-/// Runs a command whose standard output and error are one pipe, which is not read and already contains `filled` bytes. After the
-/// end of the command, prints the pipe's content and the exit code.
+/// Runs a command whose standard output and standard error are one pipe. No program reads the pipe, which already contains
+/// `filled` bytes. After the end of the command, prints the pipe's content and the exit code.
 fn unread(stage: &Stage, node: &Node, filled: usize, command: &str) -> Running {
     let pipe = stage.text(&format!("{}.pipe", command.split(' ').next().unwrap_or_default()));
     let line = format!(
@@ -25,7 +25,7 @@ fn code(ended: &Ended) -> i32 {
     code.and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("{ended:?}"))
 }
 
-/// Kernel: unread pipes.
+/// Needs a kernel: unread pipes.
 #[test]
 fn unread_json_stalls_neither_source_nor_receiver() {
     let Some(root) = require_root() else { return };
@@ -46,7 +46,7 @@ fn unread_json_stalls_neither_source_nor_receiver() {
     assert!(events.contains(&"dropped"), "{receiver:?}");
 }
 
-/// Kernel: unread pipes.
+/// Needs a kernel: unread pipes.
 #[test]
 fn unread_lines_stall_neither_a_stream_nor_a_daemon() {
     let Some(root) = require_root() else { return };
@@ -66,7 +66,7 @@ fn unread_lines_stall_neither_a_stream_nor_a_daemon() {
     assert_eq!(code(&serve), 0, "{serve:?}");
 }
 
-/// Kernel: an unread pipe.
+/// Needs a kernel: an unread pipe.
 #[test]
 fn unread_json_does_not_stall_the_relay() {
     let Some(root) = require_root() else { return };
@@ -88,7 +88,7 @@ fn unread_json_does_not_stall_the_relay() {
     assert_eq!(code(&relay), 0, "{relay:?}");
 }
 
-/// A separate file system below the stage's directory, which can be frozen: writes block until it is thawed.
+/// A separate file system below the stage's directory. While it is frozen, writes block.
 struct Disk(String);
 
 impl Disk {
@@ -112,7 +112,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // An error means that the file system is not frozen.
+        // An error means that the file system was not frozen.
         Command::new("fsfreeze").args(["--unfreeze", &self.0]).output().ok();
         Command::new("umount").args(["--lazy", &self.0]).output().ok();
     }
@@ -126,7 +126,7 @@ fn run(program: &str, args: &[&str]) {
 /// Another receiver completes while the disk of one receiver accepts no data. The stalled receiver continues to send reports, and
 /// its window stays open.
 ///
-/// Kernel: a file system that blocks writes.
+/// Needs a kernel: a file system that blocks writes.
 #[test]
 fn stalled_disk_blocks_neither_feedback_nor_the_session() {
     let Some(root) = require_root() else { return };

@@ -3,7 +3,7 @@
 use crate::kit::{FAIRCAST, Running, Stage, must};
 use faircast_testkit::{Damage, Lab, require_root};
 
-/// Kernel: pipes.
+/// Needs a kernel: pipes.
 #[test]
 fn piped_content_of_unknown_length_reaches_a_file_and_a_pipe() {
     let Some(root) = require_root() else { return };
@@ -25,7 +25,7 @@ fn piped_content_of_unknown_length_reaches_a_file_and_a_pipe() {
     assert_eq!(source.number("bytes"), 10e6, "{source:?}");
 }
 
-/// Kernel: a pipe.
+/// Needs a kernel: a pipe.
 #[test]
 fn file_of_known_length_arrives_on_standard_output() {
     let Some(root) = require_root() else { return };
@@ -38,14 +38,14 @@ fn file_of_known_length_arrives_on_standard_output() {
     assert!(must(std::fs::read(copy)) == must(std::fs::read(&file)));
 }
 
-/// Returns numbered lines, so that a received part shows its position in the stream.
+/// Returns numbered lines. The numbers in a received part show its position in the stream.
 fn lines(until: u32) -> String {
     format!(
         "i=0; while [ $i -lt {until} ]; do echo line $i of a live stream; i=$((i+1)); [ $((i % 50)) = 0 ] && sleep 0.05; done"
     )
 }
 
-/// Kernel: a process starts while others run.
+/// Needs a kernel: a process starts while other processes run.
 #[test]
 fn late_joiner_of_a_live_stream_starts_at_the_live_position() {
     let Some(root) = require_root() else { return };

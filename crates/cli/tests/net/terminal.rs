@@ -3,8 +3,8 @@
 use crate::kit::{FAIRCAST, Running, Stage};
 use faircast_testkit::{Lab, require_root};
 
-/// Runs a command at a pseudo-terminal, types one key, and prints the command's output and exit code. Enter is typed when the
-/// command offers it. Ctrl-S is typed at the start, and stops the terminal's output permanently.
+/// Runs a command at a pseudo-terminal, types one key, and prints the command's output and exit code. The key Enter is typed when
+/// the output of the command offers this key. The key Ctrl-S is typed at the start, and stops the terminal's output permanently.
 const AT_A_TERMINAL: &str = r#"
 import os, pty, sys
 key, command = sys.argv[1], sys.argv[2:]
@@ -37,7 +37,7 @@ fn send(stage: &Stage, key: &str, file: &str, more: &str) -> Running {
     Running::shell(stage.lab.sender(), &line)
 }
 
-/// Kernel: a pseudo-terminal.
+/// Needs a kernel: a pseudo-terminal.
 #[test]
 fn enter_key_starts_a_session_that_waits_for_receivers() {
     let Some(root) = require_root() else { return };
@@ -50,7 +50,7 @@ fn enter_key_starts_a_session_that_waits_for_receivers() {
     assert!(source.stdout.contains("ended with "), "{source:?}");
 }
 
-/// Kernel: a pseudo-terminal that is stopped.
+/// Needs a kernel: a pseudo-terminal that is stopped.
 #[test]
 fn stopped_terminal_does_not_stall_the_session() {
     let Some(root) = require_root() else { return };

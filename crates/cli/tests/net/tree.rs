@@ -1,4 +1,5 @@
-//! The tree of relays: its display at the source and the relays, the search for parents, and the cost of a stalled child.
+//! The tree of relays: the status that the source and the relays display, the search for parents, and the cost of a stalled
+//! child.
 
 use crate::kit::{Running, Stage, must, noise, print_line};
 use faircast_testkit::{Damage, EmulatedLab, Lab, Node, require_root};
@@ -31,7 +32,7 @@ pub fn status(node: &Node, control: &str, more: &[&str]) -> String {
     asked.task.stdout()
 }
 
-/// Returns depth, name, number of receivers and number of complete receivers of each relay in a list.
+/// Returns the depth, the name, the number of receivers and the number of complete receivers of each relay in a list.
 fn shape(relays: &Value) -> Vec<(u64, String, u64, u64)> {
     let number = |value: &Value| value.as_u64().unwrap_or(u64::MAX);
     let relays = relays.as_array().map_or(&[][..], Vec::as_slice);
@@ -42,7 +43,7 @@ fn shape(relays: &Value) -> Vec<(u64, String, u64, u64)> {
     relays.iter().map(one).collect()
 }
 
-/// Kernel: relays' control sockets.
+/// Needs a kernel: relays' control sockets.
 #[test]
 fn source_and_every_relay_show_their_downstream_tree() {
     let Some(root) = require_root() else { return };
@@ -51,7 +52,8 @@ fn source_and_every_relay_show_their_downstream_tree() {
     let (node, address) =
         (|at: usize| stage.lab.receiver(at), |at: usize| stage.lab.receiver(at).ipv4().to_string());
     let sockets = ["a.sock", "b.sock", "c.sock"].map(|name| stage.text(name));
-    // A chain of the source, relay-a, relay-b and relay-c. One receiver is below relay-b, and two are below relay-c.
+    // relay-a receives from the source, relay-b from relay-a, and relay-c from relay-b. One receiver is a child of relay-b, and
+    // two receivers are children of relay-c.
     let relays = [
         relay(node(0), &sockets[0], "relay-a", &["--from", &stage.group]),
         relay(node(1), &sockets[1], "relay-b", &["--parent", &address(0)]),
@@ -73,7 +75,7 @@ fn source_and_every_relay_show_their_downstream_tree() {
     };
     let named = |depth: u64, host: &str, all: u64| (depth, host.to_owned(), all);
     let expected = [named(1, "relay-a", 3), named(2, "relay-b", 3), named(3, "relay-c", 2)];
-    // While receivers complete, a receiver may be counted both by the source and in its relay's last report.
+    // While receivers complete, the same receiver may be counted by the source and in the last report of its relay.
     let before_the_first_completes = ended.all("progress").filter(|progress| progress["verified"] == 0);
     let reported = before_the_first_completes
         .map(|progress| whole(&progress["relays"]))
@@ -92,7 +94,7 @@ fn source_and_every_relay_show_their_downstream_tree() {
     assert_eq!(shown, [named(1, "relay-c", 2)]);
 }
 
-/// A source, and three relays at 4, 20 and 60 ms from a host.
+/// A source, and three relays at round-trip times of 4, 20 and 60 ms from the child.
 const APART: &str = "
     host source
     host near groups=all
@@ -106,7 +108,7 @@ const APART: &str = "
     link far r rate=100M delay=29ms
     link child r rate=100M delay=1ms";
 
-/// Kernel: a process is killed, and packets determine the distances.
+/// Needs a kernel: a process is killed, and packets determine the distances.
 #[test]
 fn nearest_relay_is_found_and_replaced_when_killed() {
     let Some(root) = require_root() else { return };
@@ -116,7 +118,8 @@ fn nearest_relay_is_found_and_replaced_when_killed() {
     let content = noise("found", 8_000_000);
     must(std::fs::write(path("file"), &content));
     let (group, file) = ("239.255.70.12:5777", path("file"));
-    // The nearest relays are one that is full, and one that is hidden.
+    // The relay on the source's host and the relay `near` have equal round-trip times to the child. The relay on the source's
+    // host is hidden.
     let hidden = relay(lab.host("source"), &path("h.sock"), "hidden", &["--from", group, "--hidden"]);
     let [near, middle, far] = ["near", "middle", "far"]
         .map(|name| relay(lab.host(name), &path(&format!("{name}.sock")), name, &["--from", group]));
@@ -153,7 +156,7 @@ fn nearest_relay_is_found_and_replaced_when_killed() {
     [hidden, middle, far].into_iter().for_each(Running::crashes);
 }
 
-/// Kernel: relays are processes that are searched by multicast.
+/// Needs a kernel: relays are processes that are searched by multicast.
 #[test]
 fn full_relay_is_not_found_and_the_named_parent_is_used() {
     let Some(root) = require_root() else { return };
@@ -174,14 +177,17 @@ fn full_relay_is_not_found_and_the_named_parent_is_used() {
         shape(&ended.done()["relays"]).into_iter().map(|(_, host, _, done)| (host, done)).collect();
     served.sort();
     assert_eq!(served, [("full".to_owned(), 1), ("named".to_owned(), 1)], "{ended:?}");
-    // Without any relay, the search reports that it found none.
+    // Without any relay, the search reports that it found no relay.
     [full, hidden].into_iter().for_each(Running::crashes);
     let args = ["recv", "--parent", "find", "--join-timeout", "8", "--out", &stage.text("out")];
     let alone = Running::start(node(3), &args).ends(20);
-    assert!(alone.code != 0 && alone.stderr.contains("no relay answers in 239.255.70.2:5778"), "{alone:?}");
+    assert!(
+        alone.code != 0 && alone.stderr.contains("no relay answers in the group 239.255.70.2:5778"),
+        "{alone:?}"
+    );
 }
 
-/// Kernel: both families on one relay.
+/// Needs a kernel: both families on one relay.
 #[test]
 fn ipv6_relay_serves_a_group_and_unicast_children() {
     let Some(root) = require_root() else { return };

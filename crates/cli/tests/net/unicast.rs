@@ -1,4 +1,5 @@
-//! A source for hosts without multicast: it serves hosts that connect, and invites hosts on a list, each at a separate rate.
+//! A source for hosts without multicast. It serves hosts that connect, and invites the hosts in a file. Each host has a separate
+//! rate.
 
 use crate::kit::{FAIRCAST, Running, Stage, must, print_line};
 use crate::security::key;
@@ -22,7 +23,7 @@ pub fn without_multicast(lab: &Lab) {
     }
 }
 
-/// Writes a list of the lab's receivers. Returns its path.
+/// Writes a file that lists the lab's receivers. Returns the path of the file.
 pub fn list(stage: &Stage, hosts: &[String]) -> String {
     must(std::fs::write(stage.path("hosts.txt"), hosts.join("\n") + "\n"));
     stage.text("hosts.txt")
@@ -63,7 +64,7 @@ fn outcomes(done: &serde_json::Value) -> Vec<(String, String)> {
     hosts.iter().map(|host| (text(&host["host"]), text(&host["outcome"]))).collect()
 }
 
-/// Kernel: hosts have no multicast route.
+/// Needs a kernel: hosts have no multicast route.
 #[test]
 fn source_serves_a_list_of_hosts_without_multicast() {
     let Some(root) = require_root() else { return };
@@ -94,7 +95,7 @@ fn source_serves_a_list_of_hosts_without_multicast() {
     ];
     let sends = source(&stage, &args);
     first[0].reaches(0.1, 20);
-    // A host that starts late, when ten seconds of the session remain.
+    // This host starts when the session will last about ten more seconds.
     let late = waiting(&stage, 2, &flags);
     for ended in first.into_iter().chain([late]) {
         ended.succeeds(30);
@@ -109,16 +110,16 @@ fn source_serves_a_list_of_hosts_without_multicast() {
     assert!(groups.is_empty(), "somebody sent to {groups:?}");
 }
 
-/// Kernel: an address without a host.
+/// Needs a kernel: an address without a host.
 #[test]
-fn silent_host_of_the_list_is_named_and_others_complete() {
+fn silent_invited_host_is_named_and_other_hosts_complete() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3));
     without_multicast(&stage.lab);
     let file = stage.file("image", 2_000_000);
     let hosts = list(&stage, &[v4(&stage, 0), v4(&stage, 1), format!("{}:6000", v4(&stage, 2))]);
     let receivers = [waiting(&stage, 0, &[]), waiting(&stage, 1, &[])];
-    // The third host listens at another port, and accepts only packets of the second.
+    // The third host listens at another port, and accepts only packets from the second host.
     let mut other = waiting(&stage, 2, &["--listen", "7000", "--source", &v4(&stage, 1)]);
     let ended = source(&stage, &[&file, "--invite", &hosts, "--join-timeout", "2"]).ends(30);
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
@@ -137,7 +138,7 @@ fn silent_host_of_the_list_is_named_and_others_complete() {
     other.crashes();
 }
 
-/// Kernel: processes on hosts with separate addresses.
+/// Needs a kernel: processes on hosts with separate addresses.
 #[test]
 fn host_that_refuses_the_source_continues_to_wait() {
     let Some(root) = require_root() else { return };
@@ -151,7 +152,7 @@ fn host_that_refuses_the_source_continues_to_wait() {
     waits.crashes();
 }
 
-/// Kernel: a process is killed.
+/// Needs a kernel: a process is killed.
 #[test]
 fn restarted_host_is_served_again() {
     let Some(root) = require_root() else { return };
@@ -173,7 +174,7 @@ fn restarted_host_is_served_again() {
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
 }
 
-/// Kernel: a process is killed.
+/// Needs a kernel: a process is killed.
 #[test]
 fn waiting_hosts_continue_with_a_restarted_source() {
     let Some(root) = require_root() else { return };
@@ -191,7 +192,7 @@ fn waiting_hosts_continue_with_a_restarted_source() {
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
 }
 
-/// Kernel: unicast and multicast on one socket.
+/// Needs a kernel: unicast and multicast on one socket.
 #[test]
 fn source_serves_unicast_children_and_multicast_members() {
     let Some(root) = require_root() else { return };
@@ -212,13 +213,13 @@ fn source_serves_unicast_children_and_multicast_members() {
         receiver.succeeds(10);
     }
     assert_eq!((ended.number("receivers"), ended.number("verified")), (3.0, 3.0), "{ended:?}");
-    // The source itself is the relay that serves the children.
+    // The source serves its children without a relay, so it lists no relays.
     let relays = ended.events.iter().filter_map(|event| event["relays"].as_array());
     assert!(relays.flatten().next().is_none(), "{ended:?}");
     assert!(["r0", "r1", "r2"].iter().all(|host| stage.has(host, &file)));
 }
 
-/// Kernel: hosts have no multicast route.
+/// Needs a kernel: hosts have no multicast route.
 #[test]
 fn stream_reaches_hosts_without_multicast() {
     let Some(root) = require_root() else { return };
@@ -231,8 +232,8 @@ fn stream_reaches_hosts_without_multicast() {
         let line = format!("{FAIRCAST} recv --json --listen --host r{at} --stdout > {out}");
         Running::shell(stage.lab.receiver(at), &line)
     });
-    // With the stream on standard output, receivers report only on standard error. The stream therefore starts after three
-    // seconds.
+    // Standard output carries the stream, so the test cannot read when the receivers listen. The stream therefore starts after
+    // three seconds.
     let line = format!(
         "(sleep 3; head -c 1500000 {file}; sleep 1; tail -c +1500001 {file}) | {FAIRCAST} stream --json --no-key --invite {hosts}"
     );
@@ -244,7 +245,7 @@ fn stream_reaches_hosts_without_multicast() {
     }
 }
 
-/// Kernel: both families on one socket.
+/// Needs a kernel: both families on one socket.
 #[test]
 fn one_host_list_serves_both_address_families() {
     let Some(root) = require_root() else { return };
@@ -260,7 +261,7 @@ fn one_host_list_serves_both_address_families() {
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
 }
 
-/// Kernel: processes end with exit code 2 before they send.
+/// Needs a kernel: processes end with exit code 2 before they send.
 #[test]
 fn invalid_list_of_hosts_is_refused_with_its_line() {
     let Some(root) = require_root() else { return };
@@ -286,14 +287,14 @@ fn invalid_list_of_hosts_is_refused_with_its_line() {
         "{uninvited:?}"
     );
     let nobody = source(&stage, &[&file, "--listen", "--join-timeout", "1"]).ends(10);
-    nobody.failed(1, "no host asked to be served within 1 s");
+    nobody.failed(1, "no host requested service within 1 s");
     let alone = source(&stage, &[&file, "--listen", "--cc", "rlc"]).ends(10);
     alone.failed(2, "--listen or --invite is not supported with rlc");
 }
 
 /// Sends forged invitations with another host's source address.
 fn forge_invitations(node: &Node, to: &str, victim: &str, count: u32) {
-    // The forging host must neither answer ARP for that address nor announce it.
+    // The forging host must neither answer ARP requests for that address nor announce it.
     for setting in ["net.ipv4.conf.all.arp_ignore=1", "net.ipv4.conf.all.arp_announce=2"] {
         must(must(node.run("sysctl", &["-qw", setting], Duration::from_secs(10))).ok());
     }
@@ -313,7 +314,7 @@ fn forge_invitations(node: &Node, to: &str, victim: &str, count: u32) {
     assert!(must(sent), "all are sent");
 }
 
-/// Kernel: packets come from a spoofed source address.
+/// Needs a kernel: packets come from a spoofed source address.
 #[test]
 fn spoofed_invitations_cause_almost_no_traffic() {
     let Some(root) = require_root() else { return };

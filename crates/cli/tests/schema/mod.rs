@@ -1,5 +1,5 @@
-//! Checks JSON against `docs/json.schema.json`, with the features of JSON Schema that this file uses. Also generates the page of
-//! the schema.
+//! Checks JSON against `docs/json.schema.json`. Only the features of JSON Schema that this file uses are supported. Also
+//! generates the page about the schema.
 
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ impl Schema {
         Schema(serde_json::from_str(&text).expect("the schema is JSON"))
     }
 
-    /// Checks that a line conforms to the output of a session.
+    /// Checks that a line conforms to the schema for the output of a session.
     pub fn check_line(&self, line: &Value) -> Result<(), String> {
         self.check(&self.0, line, "")
     }
 
-    /// Checks that a line conforms to the output of a relay: an event of a session with its position, or only the error if the
-    /// relay could not start.
+    /// Checks that a line conforms to the schema for the output of a relay: an event with its session and branch, or only an
+    /// error if the relay could not start.
     pub fn check_relay_line(&self, line: &Value) -> Result<(), String> {
         let mut event = line.clone();
         let fields = event.as_object_mut().ok_or("no object")?;
@@ -141,7 +141,7 @@ pub fn docs(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
 }
 
-/// Returns a type in the notation of the page.
+/// Returns a type in the notation of the page about the schema.
 fn written(schema: &Value) -> String {
     if let Some(name) = name_of(&schema["$ref"]) {
         return format!("[`{name}`](#{name})");

@@ -1,4 +1,5 @@
-//! Packet filters: whether they pass the packets of sources and receivers, and commands that make them do so.
+//! Checks whether packet filters accept the packets of sources and receivers. If packets would be dropped, advises commands that
+//! make the filters accept these packets.
 
 mod iptables;
 mod nft;
@@ -23,7 +24,8 @@ enum Rules {
     Read { nft: Option<String>, iptables: Option<String>, program: &'static str },
 }
 
-/// Checks the packet filters for the packets of a session. With `silent`, the self-test has received no datagram from the group.
+/// Checks the packet filters for the packets of a session. `silent` states that the self-test received no datagram from the
+/// group.
 pub fn checks(group: SocketAddr, choice: &Choice, silent: bool) -> Vec<Check> {
     judged(&Rules::read(group.ip()), group, choice, silent)
 }
@@ -31,7 +33,7 @@ pub fn checks(group: SocketAddr, choice: &Choice, silent: bool) -> Vec<Check> {
 fn judged(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Vec<Check> {
     let why = match rules {
         Rules::NoProgram => "nft and iptables are not installed; most likely there are no rules",
-        Rules::Unread => "its rules can be read by root only",
+        Rules::Unread => "only root can read the rules of the packet filter",
         Rules::Read { .. } => {
             let port = group.port();
             let mut checks = data(rules, group, choice, silent);
@@ -53,11 +55,11 @@ fn rules_to_add(port: u16) -> String {
          nft add rule inet filter input udp dport {port} accept\n\
          firewall-cmd --add-port={port}/udp\n\
          ufw allow {port}/udp\n\
-         hosts that serve by unicast or wait for it (--listen): the same with {RELAY_PORT}"
+         hosts that serve by unicast or wait for an invitation (--listen): the same rule with port {RELAY_PORT}"
     )
 }
 
-/// Checks the rules for data to a receiver and answers to a source.
+/// Checks the rules for data packets to a receiver and for answers to a source.
 fn data(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Vec<Check> {
     let port = group.port();
     let packet = |to| Packet { protocol: Protocol::Udp(port), to, interface: &choice.chosen.name };
@@ -67,7 +69,7 @@ fn data(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Vec<
             Check::new("firewall", Verdict::Fail, format!("a packet filter drops it: {}", by.what))
                 .advise(rules.mend(&by, &packet(group.ip()), Hook::In)),
         ),
-        // Rules may drop packets of other hosts and pass those of this host.
+        // The self-test has received packets of this host, but the rules may still drop packets of other hosts.
         (PacketDecision::Dropped { by, .. }, false) => checks.push(
             Check::new(
                 "firewall",
@@ -79,7 +81,7 @@ fn data(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Vec<
         (PacketDecision::Passes, true) => checks.push(Check::new(
             "firewall",
             Verdict::Note,
-            "no rule that drops it was found; check rules with further conditions",
+            "no rule that drops these packets was found; check the rules that have further conditions",
         )),
         (PacketDecision::Passes, false) => {}
     }
@@ -114,17 +116,17 @@ fn membership(rules: &Rules, group: IpAddr, choice: &Choice) -> Vec<Check> {
         (
             Hook::In,
             packet(Message::Query, all),
-            "queries, so that switches and routers forget this host after minutes",
+            "queries, so switches and routers remove the memberships of this host after minutes",
         ),
         (
             Hook::Out,
             packet(Message::Report, routers),
-            "reports, so that switches and routers send this host no group",
+            "reports, so switches and routers forward no group to this host",
         ),
         (
             Hook::Bridge,
             packet(Message::Report, routers),
-            "reports on a bridge of this host, so that hosts behind it get no group",
+            "reports on a bridge of this host, so hosts behind the bridge receive no group",
         ),
     ];
     let dropped = cases.into_iter().filter_map(|(hook, packet, what)| match rules.fate(&packet, hook) {
@@ -182,7 +184,7 @@ impl Rules {
         }
     }
 
-    /// Whether ufw manages the rules. It would restore a removed rule.
+    /// Whether ufw manages the rules. If it does, it restores a removed rule.
     fn is_of_ufw(&self) -> bool {
         matches!(self, Rules::Read { iptables: Some(text), .. } if text.contains("-N ufw"))
     }
@@ -199,7 +201,7 @@ enum Unsaid {
 
 /// Returns the output of a program.
 fn printed(program: &str, args: &[&str]) -> Result<String, Unsaid> {
-    // `sbin` is missing in the path of users, and in root's after `su`.
+    // The directories `sbin` are missing in the `PATH` of ordinary users, and in the `PATH` of root after `su`.
     for dir in ["", "/usr/sbin", "/sbin"] {
         return match Command::new(Path::new(dir).join(program)).args(args).output() {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,

@@ -3,7 +3,7 @@
 use super::rules::{Chain, Fits, Hook, Packet, Rule, Target, has_address, listed};
 use std::iter::Peekable;
 
-/// Returns the chains of the tables that `nft` manages itself.
+/// Returns the chains of the tables of `nft`. The tables of `iptables-nft` are omitted.
 pub fn chains(text: &str, packet: &Packet<'_>) -> Vec<Chain> {
     let (mut chains, mut table, mut open): (Vec<Chain>, _, Option<Chain>) = (Vec::new(), String::new(), None);
     let mut is_of_iptables = false;
@@ -83,7 +83,7 @@ fn words(line: &str) -> Vec<&str> {
 /// Words that name the action of a rule.
 const VERDICTS: [&str; 6] = ["accept", "drop", "reject", "return", "jump", "goto"];
 
-/// The remaining words of a rule. The words before these were conditions.
+/// Reader of a rule. It holds the words that have not been read. All words that have been read are conditions.
 struct Reader<'a> {
     words: Peekable<std::vec::IntoIter<&'a str>>,
     packet: &'a Packet<'a>,
@@ -172,7 +172,7 @@ impl Reader<'_> {
         own.min(holds)
     }
 
-    /// Reads a condition on a field that makes the rule specific.
+    /// Reads a condition on a port, an address or a protocol, and marks the rule as narrow.
     fn narrow(&mut self, holds: impl Fn(&str) -> Fits) -> Fits {
         self.is_narrow = true;
         self.value(holds)

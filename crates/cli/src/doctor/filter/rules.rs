@@ -1,8 +1,8 @@
-//! Model of packet filters for one unsolicited packet: chains, rules, and the decision about the packet.
+//! Model of packet filters: chains, rules, and the decision about one unsolicited packet.
 
 use std::net::IpAddr;
 
-/// A packet as rules see it. It belongs to no known connection.
+/// The properties of a packet that rules examine. The packet belongs to no connection that the filter has recorded.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
     pub protocol: Protocol,
@@ -16,7 +16,7 @@ pub struct Packet<'a> {
 pub enum Protocol {
     /// UDP, with this destination port.
     Udp(u16),
-    /// This message of IGMP, or of MLD over IPv6.
+    /// IGMP, or MLD over IPv6, with this message.
     Membership(Message),
 }
 
@@ -91,7 +91,7 @@ pub struct Chain {
     /// The table's name in commands.
     pub table: String,
     pub hook: Option<Hook>,
-    /// Whether the policy of a chain with a hook is drop.
+    /// Whether the policy of the chain is drop. `false` for a chain without a hook.
     pub policy_drops: bool,
     pub rules: Vec<Rule>,
 }
@@ -100,7 +100,8 @@ pub struct Chain {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PacketDecision {
     Passes,
-    /// A rule or policy drops the packet. With `unless`, an earlier rule may accept it under a condition that is unknown here.
+    /// A rule or policy drops the packet. If `unless` is set, an earlier rule may accept the packet under a condition that doctor
+    /// cannot evaluate.
     Dropped {
         by: Dropper,
         unless: bool,
@@ -112,7 +113,7 @@ pub enum PacketDecision {
 pub struct Dropper {
     /// Description of the rule or policy.
     pub what: String,
-    /// The base chain. `table` is its table.
+    /// Name of the base chain. `table` is the name of its table.
     pub base: String,
     pub table: String,
     /// Command that deletes the rule.
@@ -130,7 +131,7 @@ enum ChainDecision {
 /// Maximum depth of jumps, which ends circular jumps.
 const MAX_DEPTH: usize = 16;
 
-/// Returns the decision about a packet at this hook: all base chains must accept it.
+/// Returns the decision about a packet at this hook. The packet passes only if all base chains accept it.
 pub fn fate(chains: &[Chain], hook: Hook) -> PacketDecision {
     for base in chains.iter().filter(|chain| chain.hook == Some(hook)) {
         let mut unless = false;
@@ -182,12 +183,13 @@ fn walk(chains: &[Chain], chain: &Chain, sure: Fits, unless: &mut bool, depth: u
     ChainDecision::Nothing
 }
 
-/// Returns the items of a list with commas, with or without braces.
+/// Returns the items of a comma-separated list, with or without braces.
 pub fn listed(text: &str) -> impl Iterator<Item = &str> {
     text.trim_matches(|c| matches!(c, '{' | '}' | ' ')).split(',').map(str::trim)
 }
 
-/// Whether a list of ports contains `port`: `5777`, `5000-6000`, `5000:6000`, or several with commas, in braces.
+/// Whether `text` contains `port`. The text is a port, a range (`5000-6000`, `5000:6000`), or a comma-separated list, with or
+/// without braces.
 pub fn has_port(text: &str, port: u16) -> Fits {
     if text.starts_with('@') {
         return Fits::Perhaps;
@@ -248,7 +250,7 @@ impl Packet<'_> {
         Fits::of(listed(protocol).any(|name| own.contains(&name) || any.contains(&name)))
     }
 
-    /// Whether the packet's destination port is one of these.
+    /// Whether the packet's destination port is one of `ports`.
     pub fn goes_to(&self, ports: &str) -> Fits {
         match self.protocol {
             Protocol::Udp(port) => has_port(ports, port),
@@ -256,7 +258,7 @@ impl Packet<'_> {
         }
     }
 
-    /// Whether the packet is one of these IGMP or ICMPv6 messages.
+    /// Whether the packet is an IGMP or ICMPv6 message of one of `types`.
     pub fn is_message(&self, types: &str) -> Fits {
         let names: &[&str] = match (self.protocol, self.to.is_ipv4()) {
             (Protocol::Udp(_), _) => return Fits::No,
@@ -268,7 +270,7 @@ impl Packet<'_> {
         Fits::of(listed(types).any(|name| names.contains(&name)))
     }
 
-    /// Whether the packet uses one of these interfaces. A final `*` or `+` matches any ending.
+    /// Whether the packet's interface is one of `names`. A final `*` or `+` of a name matches any ending.
     pub fn is_on(&self, names: &str) -> Fits {
         Fits::of(listed(names).any(|name| {
             let name = name.trim_matches('"');

@@ -41,13 +41,13 @@ fn mends(nft: &str, iptables: &str) -> Vec<String> {
 }
 
 #[test]
-fn missing_filter_program_differs_from_a_failing_program() {
+fn missing_and_failing_filter_programs_are_distinguished() {
     assert_eq!(printed("no-such-packet-filter", &[]), Err(Unsaid::Absent));
     assert_eq!(printed("false", &[]), Err(Unsaid::Refused));
 }
 
 #[test]
-fn dropping_rule_is_found_with_the_command_that_removes_it() {
+fn rule_that_drops_packets_is_found_with_its_removal_command() {
     let delete = "nft delete rule inet lab input handle 12".to_owned();
     for rule in [
         "udp dport 5777 drop",
@@ -92,13 +92,13 @@ fn advice_on_a_closed_filter_has_a_rule_for_each_role() {
         [udp.clone(), udp.clone(), igmp.clone()]
     );
     assert_eq!(mends(&closed.replace("RULE", "udp dport 5777 accept"), ""), std::slice::from_ref(&igmp));
-    // With a rule for the group alone, a source still does not receive answers.
+    // A rule that accepts only the group does not accept the answers to a source.
     assert_eq!(
         mends(&closed.replace("RULE", "ip daddr 239.255.70.1 accept"), ""),
         [udp.clone(), igmp.clone()]
     );
     assert_eq!(mends(&closed.replace("RULE", "ip protocol { udp, igmp } accept"), ""), Vec::<String>::new());
-    // A final rule without conditions is not deleted: it also drops other packets.
+    // The advice does not delete a final rule without conditions, because that rule also drops other packets.
     assert_eq!(mends(&NFT.replace("RULE", "drop"), ""), [udp.clone(), udp, igmp]);
 }
 
@@ -172,7 +172,7 @@ fn rules_of_iptables_and_ufw_are_read() {
 }
 
 #[test]
-fn advice_on_unread_rules_has_a_rule_for_each_filter_program() {
+fn advice_covers_each_filter_program_if_rules_are_unreadable() {
     let group = "239.255.70.1:5777".parse().expect("a group");
     let checks = judged(&Rules::Unread, group, &choice(), false);
     let advice = checks[0].advice.clone().expect("it says what to do");

@@ -1,7 +1,8 @@
 //! Answers of `doctor --serve`, and their limits, without sockets and clock.
 //!
-//! An answer to an unproven address is not longer than its question. A proven address gets one test at a time, of limited
-//! duration and bytes. All datagrams of a test are sent to this address, except for a few small ones to the group.
+//! An address is proven after a token that was sent to the address has been returned. An answer to an unproven address is not
+//! longer than its request. One proven address at a time gets a test, which is limited in duration and bytes. All datagrams of a
+//! test are sent to this address, except for a few small datagrams to the group.
 
 use faircast_wire::doctor::{Key, Kind, LEN, Message, Tally};
 use std::net::SocketAddr;
@@ -25,7 +26,7 @@ pub const MAX_GROUP: u32 = 4;
 pub const GROUP_PROBES: u32 = 8;
 /// Maximum number of tokens issued per second, to all hosts together.
 const TOKENS: u32 = 50;
-/// Half of the maximum lifetime of a token, in seconds. A token is valid for one to two of these periods.
+/// Half of the maximum lifetime of a token, in seconds. The lifetime is at least this time and at most twice this time.
 const TOKEN_LASTS: u64 = 30;
 /// Minimum and maximum time between datagrams of a train, in nanoseconds.
 const INTERVAL: (u64, u64) = (5_000, 20_000_000);
@@ -65,7 +66,7 @@ struct Test {
     tally: Tally,
     /// Number of datagrams received from the group.
     to_group: u64,
-    /// Number of answers of the other host to datagrams that this host sent to the group.
+    /// Number of answers of the other host to datagrams that this host has sent to the group.
     echoed: u64,
 }
 
@@ -85,8 +86,8 @@ impl Answering {
         Answering { secret, own, test: None, tokens: (0, 0) }
     }
 
-    /// Answers a message of length `len` that was sealed with an accepted key. `now` is the time since the creation of this
-    /// state, `unix_nanos` the time since 1970.
+    /// Answers a message. Its length was `len`, and it was sealed with an accepted key. `now` is the time since the creation of
+    /// this state, `unix_nanos` the time since 1970.
     pub fn answer(
         &mut self,
         message: &Message,
@@ -99,7 +100,7 @@ impl Answering {
             return self.hello(message, len, from, now, unix_nanos);
         }
         if message.kind == Kind::Heard {
-            // The message comes from the other host's receiver port. The test has its source port.
+            // The other host sent this message from its receiver port, but `test.from` contains its source port.
             let port = self.test.as_ref().map_or(0, |test| test.from.port());
             let at = SocketAddr::new(from.ip(), port);
             if let Some(test) = self.test.as_mut().filter(|test| test.is(message, at, now)) {
@@ -118,7 +119,8 @@ impl Answering {
         test.answer(message, len, now)
     }
 
-    /// Counts a datagram from the group. Returns the answer of a receiver, up to a maximum number.
+    /// Counts a datagram from the group. Returns the answer that a receiver would send. Only a limited number of datagrams is
+    /// answered.
     pub fn received_in_group(
         &mut self,
         message: &Message,
@@ -209,7 +211,7 @@ impl Test {
                 self.tally.take(message.step, message.number, now.as_nanos() as u64);
                 Answer::Silence
             }
-            // The question is about datagrams from this host to the group.
+            // The request is about datagrams that this host has sent to the group.
             Kind::Count if message.step == FROM_PEER => {
                 let values = [self.echoed, 0, 0, self.to_group];
                 self.say(Message { kind: Kind::Counted, values, ..*message }, LEN)
@@ -260,7 +262,7 @@ impl Test {
     }
 }
 
-/// Computes a token, which proves that its holder receives datagrams at this address. It is never 0.
+/// Computes a token, which proves that its holder receives datagrams at this address. A token is never 0.
 fn token(secret: &[u8; 32], to: SocketAddr, test: u64, slot: u64) -> u64 {
     let text = format!("{to} {test} {slot}");
     let hash = blake3::keyed_hash(secret, text.as_bytes());
@@ -268,7 +270,7 @@ fn token(secret: &[u8; 32], to: SocketAddr, test: u64, slot: u64) -> u64 {
     u64::from_le_bytes(*bytes).max(1)
 }
 
-/// Returns the message, and the index of the key that seals it; `None` if no key does.
+/// Opens a sealed message. Returns the index of the key that opens it and the message; `None` if no key opens it.
 pub fn opened(bytes: &[u8], keys: &[Key]) -> Option<(usize, Message)> {
     keys.iter().enumerate().find_map(|(n, key)| Some((n, Message::parse(bytes, key)?)))
 }
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn peer_with_an_unproven_address_gets_no_amplification() {
+    fn unproven_address_gets_no_answer_longer_than_its_request() {
         let mut stage = Stage::new();
         for kind in Kind::ALL {
             for token in [0, 1, u64::MAX] {
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_given_at_a_bounded_rate() {
+    fn tokens_are_issued_at_a_limited_rate() {
         let mut stage = Stage::new();
         let given = |stage: &mut Stage| {
             (0..10_000).filter(|n| stage.receives(hello(*n, 0), HELLO, A) != Answer::Silence).count()
@@ -372,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn one_doctor_test_runs_at_a_time_and_a_silent_one_expires() {
+    fn doctor_test_is_refused_while_another_test_is_active() {
         let mut stage = Stage::new();
         stage.begin(1, A);
         let Answer::Say(Message { token, .. }, _) = stage.receives(hello(2, 0), HELLO, B) else {
@@ -380,7 +382,7 @@ mod tests {
         };
         let second = stage.receives(hello(2, token), HELLO, B);
         assert!(matches!(second, Answer::Say(Message { kind: Kind::Busy, .. }, _)), "{second:?}");
-        // A test ends by its own message or by silence.
+        // A test ends after a `Bye` message, or after a silence.
         let mut other = Stage::new();
         let own = other.begin(1, A);
         other.receives(asks(Kind::Bye, own, [0; 4]), LEN, A);

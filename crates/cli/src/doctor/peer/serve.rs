@@ -1,4 +1,4 @@
-//! `doctor --serve`: answers other hosts that test the network to this one.
+//! `doctor --serve`: answers other hosts that test the network between them and this host.
 
 use super::answering::{Answer, Answering, GROUP_PROBES, MAX_SIZE, Own, opened};
 use super::sockets::{Ear, Mouth, other, paced};
@@ -24,7 +24,7 @@ pub struct Served<'a> {
     pub choice: &'a Choice,
     pub ttl: u8,
     pub keys: Vec<Key>,
-    /// Seconds that this host's clock is assumed to be ahead, for tests.
+    /// Assumed lead of this host's clock, in seconds, for tests.
     pub clock_ahead: i64,
 }
 
@@ -42,7 +42,11 @@ pub fn serve(
     let mut ear = Ear::open(served.group, served.choice).map_err(Failure::from)?;
     let own = Own { mtu: served.choice.chosen.mtu.into(), buffer: ear.buffer() as u64 };
     let (mut answering, begun) = (Answering::new(secret()?, own), Instant::now());
-    reported(format!("answers at {} and in {}; stop it with Ctrl-C", mouth.local(), served.group));
+    reported(format!(
+        "this host answers at {} and in the group {}; stop with Ctrl-C",
+        mouth.local(),
+        served.group
+    ));
     let (mut bytes, mut out) = (vec![0; MAX_SIZE as usize], Vec::new());
     while !stop.load(Ordering::Relaxed) {
         let came = mouth.next(Instant::now() + LOOK, &mut bytes).map_err(Failure::from)?;

@@ -1,4 +1,5 @@
-//! Sockets of a test. They equal those of a session: a source's socket with the group's port, and a receiver's socket.
+//! Sockets of a test: a source's socket with the group's port, and a receiver's socket. They are opened like the sockets of a
+//! session.
 
 use faircast_net::{
     Batch, Choice, Ecn, GroupOptions, GroupSocket, Membership, NetError, Port, SourceOptions, SourceSocket,
@@ -14,7 +15,8 @@ const AT_A_TIME: usize = 16;
 /// Requested receive buffer of the socket for trains, in bytes.
 const BUFFER: usize = 8 << 20;
 
-/// A source's socket: exchanges messages with the other host, sends to the group, and receives the answers of receivers.
+/// A source's socket. It exchanges messages with the other host, sends to the group, and receives answers of the other host's
+/// receiver.
 pub struct Mouth {
     socket: SourceSocket,
     batch: Batch,
@@ -93,8 +95,8 @@ impl Ear {
         self.socket.receive_buffer().granted
     }
 
-    /// Processes all datagrams that have arrived, without waiting. A message that `each` returns is sent back, like the answer of
-    /// a receiver to a source.
+    /// Processes all datagrams that have arrived, without waiting. If `each` returns a message, this message is sent back, like
+    /// the answer of a receiver to a source.
     ///
     /// # Errors
     /// The error of the system.
@@ -118,7 +120,8 @@ impl Ear {
     }
 }
 
-/// Sends `count` datagrams, `interval` nanoseconds apart. `send` gets the index of each. Late datagrams are sent at once.
+/// Sends `count` datagrams, `interval` nanoseconds apart. `send` gets the index of each datagram. A datagram that is late is sent
+/// at once.
 ///
 /// # Errors
 /// The first error of `send`.
@@ -138,10 +141,10 @@ pub fn paced(
     Ok(())
 }
 
-/// Minimum duration of a sleep. Shorter sleeps last too long.
+/// Minimum duration of a sleep. The system would extend a shorter sleep considerably.
 const MIN_SLEEP: Duration = Duration::from_micros(200);
 
-/// Converts an error of the network into an error of the system.
+/// Converts a network error into an I/O error.
 pub fn other(error: NetError) -> io::Error {
     io::Error::other(error.to_string())
 }

@@ -11,7 +11,7 @@ fn lo() -> Choice {
     choose(IpAddr::from([239, 255, 1, 1]), Some("lo")).expect("every host has lo")
 }
 
-/// Returns the checks of an asking host with one key and a serving host with another.
+/// Returns the checks of an asking host. Its key is `asking`; the key of the serving host is `serving`.
 fn between(serving: &Key, asking: &Key, ahead: i64, one_way: bool) -> Vec<Check> {
     let (stop, choice) = (AtomicBool::new(false), lo());
     let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
@@ -66,7 +66,7 @@ fn two_doctors_on_one_host_measure_both_directions() {
 }
 
 #[test]
-fn clock_error_of_an_hour_warns_but_fails_one_way_sessions() {
+fn clock_error_of_an_hour_is_a_failure_only_with_option_one_way() {
     let key = Key::of(None);
     for (ahead, one_way, expected, words) in
         [(3_600, true, Verdict::Fail, "ahead of"), (-3_600, false, Verdict::Warn, "behind")]
@@ -86,7 +86,7 @@ fn clock_error_of_an_hour_warns_but_fails_one_way_sessions() {
 }
 
 #[test]
-fn a_doctor_with_another_key_does_not_answer() {
+fn doctor_with_another_key_does_not_answer() {
     let other = faircast_wire::GroupKey::generate().expect("a key");
     let checks = between(&Key::of(Some(&other)), &Key::of(None), 0, false);
     assert!(checks.len() == 1 && checks[0].verdict == Verdict::Fail, "{checks:?}");

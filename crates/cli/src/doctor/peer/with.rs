@@ -19,32 +19,34 @@ pub struct Asked<'a> {
     pub ttl: u8,
     pub key: Key,
     pub keyed: bool,
-    /// Whether the clocks are needed for sessions without feedback.
+    /// Whether the clocks must agree, as sessions without feedback require.
     pub one_way: bool,
-    /// Seconds that this host's clock is assumed to be ahead, for tests.
+    /// Assumed lead of this host's clock, in seconds, for tests.
     pub clock_ahead: i64,
 }
 
-/// Number of attempts of a question. `ANSWER` is the time to wait for an answer.
+/// Maximum number of transmissions of a request. `ANSWER` is the time to wait for the answer to each transmission.
 const TRIES: u32 = 8;
 const ANSWER: Duration = Duration::from_millis(400);
-/// Number of attempts for datagrams that may be too long to pass. `SOON` is the time to wait for their answer.
+/// Maximum number of transmissions of a datagram that may be too long to pass. `SOON` is the time to wait for the answer to each
+/// transmission.
 const FEW: u32 = 3;
 const SOON: Duration = Duration::from_millis(100);
-/// Time during which a busy host is asked again.
+/// Maximum time to repeat a request while the other host is busy.
 const BUSY: Duration = Duration::from_secs(15);
 /// Approximate duration of a train.
 const TRAIN: Duration = Duration::from_millis(60);
 /// Duration of the last train, which measures loss.
 const LONG_TRAIN: Duration = Duration::from_millis(500);
-/// Rate of the first train, in bit/s. Each train has four times the rate of the previous one, up to `LAST`: at most six trains.
+/// Rate of the first train, in bit/s. Each following train has four times the rate of the previous train, up to `LAST`: at most
+/// six trains.
 const FIRST: f64 = 1e6;
 const LAST: f64 = 1.1e9;
-/// Share of lost datagrams above which a train was too fast.
+/// Share of lost datagrams above which the rate of a train counts as too high.
 const TOO_MUCH: f64 = 0.05;
-/// Maximum difference of clocks for sessions without feedback, in seconds.
+/// Maximum difference between the clocks of two hosts for sessions without feedback, in seconds.
 const CLOCKS: i64 = 600;
-/// Time for queues to drain after a train that was too fast.
+/// Time for queues to drain after a train at too high a rate.
 const RECOVERS: Duration = Duration::from_millis(300);
 
 /// State of the asking host after it has received a token.
@@ -54,7 +56,7 @@ struct With<'a> {
     test: u64,
     token: u64,
     step: u16,
-    /// Number of answers of the other host to datagrams that this host sent to the group.
+    /// Number of answers of the other host to datagrams that this host has sent to the group.
     echoed: u64,
     begun: Instant,
     out: Vec<u8>,
@@ -64,9 +66,9 @@ struct With<'a> {
 /// Measurements of one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Path {
-    /// Rate of the fastest train that arrived, in bit/s.
+    /// Arrival rate of the fastest train of datagrams, in bit/s.
     rate: f64,
-    /// Whether no train was too fast: `rate` is a lower bound.
+    /// Whether `rate` is a lower bound, because no train was too fast.
     at_least: bool,
     loss: f64,
     reordered: u64,
@@ -79,7 +81,7 @@ enum Direction {
     From,
 }
 
-/// Tests the network to another host and back.
+/// Tests the network in both directions between this host and another host.
 pub fn test(asked: &Asked<'_>) -> Vec<Check> {
     match With::begin(asked) {
         Ok((mut with, checks)) => {
@@ -129,7 +131,7 @@ impl<'a> With<'a> {
                 break (answer, asked_at.elapsed());
             }
             if begun.elapsed() > BUSY {
-                return Err(io::Error::other("it tests with another host; try again"));
+                return Err(io::Error::other("it is busy with a test of another host; try again later"));
             }
             std::thread::sleep(ANSWER);
         };
@@ -143,7 +145,7 @@ impl<'a> With<'a> {
         Ok((with, checks))
     }
 
-    /// Ends the test, so that other hosts can start one. Otherwise it ends by a timeout.
+    /// Ends the test, so that other hosts can start a test before the timeout.
     fn leave(&mut self) {
         let bye = self.message(Kind::Bye, [0; 4]);
         (0..2).for_each(|_| drop(self.send(&bye, LEN)));
@@ -154,7 +156,8 @@ impl<'a> With<'a> {
         let wanted = (self.asked.choice.chosen.mtu.min(1_500) as usize).saturating_sub(headers);
         let to = self.longest(Direction::To, wanted)?;
         let from = self.longest(Direction::From, wanted)?;
-        // A link may pass slightly longer datagrams in one direction. The common maximum counts.
+        // A link may pass slightly longer datagrams in one direction than in the other. This host uses the length that passes in
+        // both directions.
         let len = to.min(from);
         let judged = |direction, passes| lengths(direction, (wanted, passes, len), headers, self.asked);
         let mut checks = vec![judged(Direction::To, to), judged(Direction::From, from)];
@@ -190,7 +193,7 @@ impl<'a> With<'a> {
         Ok(None)
     }
 
-    /// Sends a question until an answer of one of these kinds to this step arrives.
+    /// Repeats a request until an answer arrives that has the same step and one of these kinds.
     fn ask(&mut self, question: Message, len: usize, kinds: &[Kind]) -> io::Result<(Message, usize)> {
         self.ask_for(question, len, kinds, (TRIES, ANSWER))?.ok_or_else(|| io::Error::other("no answer"))
     }
@@ -217,7 +220,7 @@ impl<'a> With<'a> {
 
     /// Returns the maximum length of datagrams that pass, up to `wanted`.
     fn longest(&mut self, direction: Direction, wanted: usize) -> io::Result<usize> {
-        // A short datagram that passes in between shows that the length caused the loss.
+        // If a short datagram passes between two lost long datagrams, the long datagrams are lost because of their length.
         if self.passes(direction, wanted, (FEW, ANSWER))?
             || !self.passes(direction, LEN, (TRIES, ANSWER))?
             || self.passes(direction, wanted, (FEW, ANSWER))?
@@ -254,7 +257,7 @@ impl<'a> With<'a> {
         }))
     }
 
-    /// Sends faster and faster trains until one is too fast, then a train at half of the maximum arrival rate.
+    /// Sends trains at increasing rates until a train is too fast. Then sends a train at half of the maximum arrival rate.
     fn path(&mut self, direction: Direction, len: usize) -> io::Result<Path> {
         let mut path = Path { rate: 0.0, at_least: true, loss: 1.0, reordered: 0, datagrams: 0 };
         let mut rate = FIRST;
@@ -276,7 +279,7 @@ impl<'a> With<'a> {
         Ok(path)
     }
 
-    /// Sends one train. Returns the number of sent datagrams, and counts of the received ones.
+    /// Sends one train in this direction. Returns the number of sent datagrams, and the counts of received datagrams.
     fn train(
         &mut self,
         direction: Direction,
@@ -358,8 +361,8 @@ impl<'a> With<'a> {
                 break;
             }
         }
-        // Requests the number of this host's answers that arrived at the other host. The other host's answers arrive in the
-        // meantime.
+        // Requests the number of this host's answers that arrived at the other host. While this host waits, it counts the answers
+        // of the other host.
         let question = self.message(Kind::Count, [0; 4]);
         let answered = self.ask(question, LEN, &[Kind::Counted])?.0.values[0];
         let ports = (self.mouth.local().port(), asked.host.port());
@@ -397,7 +400,8 @@ fn answers(direction: Direction, echoed: u64, port: u16, asked: &Asked<'_>) -> C
     ))
 }
 
-/// Checks that datagrams of the maximum length pass, and names the length that does. `least` passes in both directions.
+/// Checks that datagrams of length `wanted` pass. Otherwise reports `passes`, the maximum length that passes, and advises
+/// `least`, the maximum length that passes in both directions.
 fn lengths(
     direction: Direction,
     (wanted, passes, least): (usize, usize, usize),
@@ -441,7 +445,7 @@ fn reported(direction: Direction, path: &Path, asked: &Asked<'_>) -> Check {
     }
     let more = if path.at_least { " or more" } else { "" };
     let found = format!(
-        "{}{more} {arrow}; at half of that {} of {} lost, {} out of order",
+        "{}{more} {arrow}; at half of this rate, {} of {} were lost, and {} arrived out of order",
         units::rate(path.rate),
         units::percent(path.loss),
         units::count(path.datagrams, "datagram"),
@@ -495,7 +499,7 @@ fn clocks(here: u64, there: u64, rtt: Duration, asked: &Asked<'_>) -> Check {
     let found = format!("this clock is {seconds} s {which} that of {host}");
     let now = there / 1_000_000_000;
     Check::new("clocks", verdict, found).advise(format!(
-        "date -u -s @{now}\nif the other one is wrong, there (timedatectl set-ntp true); only `recv --one-way` needs clocks that agree within {} minutes",
+        "date -u -s @{now}\nif the clock of the other host is wrong, set that clock there (timedatectl set-ntp true); only `recv --one-way` needs clocks that agree within {} minutes",
         CLOCKS / 60
     ))
 }

@@ -1,4 +1,4 @@
-//! A session with an MTCP agent that competes with TCP.
+//! A session with an MTCP agent that shares bottlenecks with TCP flows.
 
 use crate::agents::{agent, child};
 use crate::kit::{Running, Stage, must, print_line};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Returns the rate at which data arrived in these seconds of the session, in bit/s.
+/// Returns the rate at which data arrived at this child in these seconds of the session, in bit/s.
 fn arrived(child: &Running, seconds: Range<f64>) -> f64 {
     let printed = child.task.stdout();
     let lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -18,7 +18,7 @@ fn arrived(child: &Running, seconds: Range<f64>) -> f64 {
     rates.iter().sum::<f64>() / rates.len() as f64
 }
 
-/// Kernel: the kernel's TCP, and token buckets.
+/// Needs a kernel: the kernel's TCP, and token buckets.
 #[test]
 fn session_with_an_agent_gets_its_fair_share_against_kernel_tcp() {
     const LASTS: usize = 32;
@@ -47,6 +47,6 @@ fn session_with_an_agent_gets_its_fair_share_against_kernel_tcp() {
     });
     print_line(&format!("of TCP's rate at each exit from 12 s and from 20 s: {shares:.2?}"));
     [source, agent].into_iter().chain(children).for_each(Running::crashes);
-    // A window that keeps only one to three packets in the queue of a Reno flow gets less than 0.1.
+    // A session gets less than 0.1 of the rate of a Reno flow if its window keeps only one to three packets in the shared queue.
     assert!(shares.iter().flatten().all(|share| (0.15..=2.0).contains(share)), "{shares:?}");
 }

@@ -1,11 +1,11 @@
-//! `faircast doctor` and a setting that all network namespaces of a machine share.
+//! `faircast doctor` and the maximum receive buffer, which all network namespaces of a machine share.
 
 use crate::doctor::WITHIN;
 use crate::kit::{FAIRCAST, must};
 use faircast_testkit::{Lab, require_root, run};
 use serde_json::Value;
 
-/// The system's maximum receive buffer, which all namespaces share. Dropping this value restores it.
+/// The system's maximum receive buffer, which all namespaces share. Dropping this value restores the previous maximum.
 struct LargestBuffer(String);
 
 impl LargestBuffer {
@@ -24,12 +24,12 @@ impl Drop for LargestBuffer {
     }
 }
 
-/// Kernel: the limit of receive buffers.
+/// Needs a kernel: the limit of receive buffers.
 #[test]
-fn advice_on_a_small_receive_buffer_repairs_it() {
+fn advised_command_enlarges_a_small_receive_buffer() {
     let Some(root) = require_root() else { return };
-    // No other lab may exist at the same time. Also, programs with CAP_NET_ADMIN, as in other tests, are not subject to this
-    // limit.
+    // No other lab may exist during this test, because all labs share the maximum. The test drops CAP_NET_ADMIN: programs with
+    // this capability are not subject to the maximum.
     let lab = must(Lab::plan().receivers(1).build(&root));
     let doctor = || {
         let args = [

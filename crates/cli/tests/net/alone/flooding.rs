@@ -10,11 +10,11 @@ fn reported(ended: &Ended) -> bool {
     ended.all("warning").any(|line| line.to_string().contains("querier"))
 }
 
-/// RLC sends 64 Mbit/s on eight layers, independently of the memberships. One link carries 10 Mbit/s.
+/// RLC sends 64 Mbit/s on eight layers, independently of the memberships. The link to one receiver carries 10 Mbit/s.
 ///
-/// Kernel: a bridge floods groups into a token bucket.
+/// Needs a kernel: a bridge floods groups into a token bucket.
 #[test]
-fn flooded_receiver_warns_and_gets_the_content() {
+fn slow_receiver_of_flooded_groups_warns_and_completes() {
     let Some(root) = require_root() else { return };
     let plan = Lab::plan().receivers(2).offloads(Offloads::Off).forwarding(Forwarding::ToAll);
     let stage = Stage::new(&root, plan.bottleneck(0, Bottleneck::mbps(10.0).queue(50_000)));

@@ -1,7 +1,7 @@
 //! The real source with ten thousand receivers, all simulated by this process.
 //!
-//! The simulated receivers follow the rules of real ones. They report at a random time within the backoff that the source
-//! announces, and repeat their report at growing intervals until it is confirmed.
+//! The simulated receivers follow the same rules as real receivers. They report at a random time within the backoff that the
+//! source announces. They repeat a report at growing intervals until it is confirmed.
 
 use crate::kit::{Running, Stage, must, print_line};
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
@@ -37,7 +37,7 @@ struct Crowd {
     widest: Duration,
     state: MemberState,
     content_sent: bool,
-    /// The newest data packet and its time of arrival. `reported` is the time of the last report about it.
+    /// The newest data packet and its time of arrival. `reported` is the time of the last report about a data packet.
     newest: (Seq, Instant),
     reported: Instant,
     begin: Instant,
@@ -136,7 +136,7 @@ impl Crowd {
         }
     }
 
-    /// Sends a report of one receiver occasionally, so that the source continues to send.
+    /// Sends a report of one receiver every 20 ms until the content has been sent, so that the source continues to send.
     fn print_liveness(&mut self) {
         let Some((session, to)) = self.session else { return };
         if self.reported.elapsed() > Duration::from_millis(20) && !self.content_sent {
@@ -161,7 +161,7 @@ impl Crowd {
             let player = &mut self.players[number];
             out.clear();
             must(player.codec.encode(&mut out, session, &Message::Member(member)));
-            // A full queue drops the report, as a network would.
+            // The kernel drops the report if the queue is full, as a network would.
             let _ = self.socket.send_to(&out, to);
             self.reports.push(now - self.begin);
             player.at = now + self.spread.max(Duration::from_millis(10)) * (1 << player.tries.min(5));
@@ -187,7 +187,7 @@ impl Crowd {
         begin.elapsed()
     }
 
-    /// Returns the maximum number of reports in any second, from the `from`-th report on.
+    /// Returns the maximum number of reports within a second, without the first `from` reports.
     fn busiest_second(&self, from: usize) -> usize {
         let reports = &self.reports[from..];
         let second = Duration::from_secs(1);
@@ -198,7 +198,7 @@ impl Crowd {
     }
 }
 
-/// Kernel: the source's socket buffer takes what ten thousand receivers send.
+/// Needs a kernel: the source's socket buffer holds the feedback of ten thousand receivers.
 #[test]
 fn ten_thousand_receivers_are_confirmed_without_implosion() {
     let Some(root) = require_root() else { return };

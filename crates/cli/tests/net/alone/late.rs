@@ -1,16 +1,16 @@
-//! A late joiner, and the duration of the session for the other receivers.
+//! A late joiner, and its effect on the session's duration for the other receivers.
 
 use crate::kit::{Stage, print_line};
 use faircast_testkit::{Lab, require_root};
 
-/// Kernel: a process starts while others run.
+/// Needs a kernel: a process starts while other processes run.
 #[test]
 fn late_joiner_gets_the_content_without_delaying_others() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(3));
     let file = stage.file("image", 10_000_000);
     let mut early = vec![stage.recv(0, "r0", &[]), stage.recv(1, "r1", &[])];
-    // At this rate, a late joiner has three seconds to join before the session ends.
+    // At this rate, the second half of the transfer lasts about three seconds. The late joiner has this time to join.
     let source = stage.send(&[&file], &["--max", "12M"]);
     early[0].reaches(0.5, 20);
     let late = stage.recv(2, "r2", &[]);

@@ -1,4 +1,4 @@
-//! Tests that have the machine to themselves ([`faircast_testkit::Company::Alone`]). They are in one module, so that they run in
+//! Tests during which no other lab may run ([`faircast_testkit::Company::Alone`]). They are in one module, so that they run in
 //! sequence and other tests pause only once.
 
 mod agents;

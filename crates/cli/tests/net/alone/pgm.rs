@@ -1,6 +1,6 @@
 //! A session over PGM to ZeroMQ and OpenPGM that competes with TCP.
 //!
-//! `FAIRCAST_INTEROP_MB=50` sets the content to 50 megabytes. Ordinary tests send less.
+//! `FAIRCAST_INTEROP_MB=50` sets the content to 50 megabytes. By default the tests send less.
 
 use crate::kit::{Ended, must, print_line};
 use crate::pgm::{Stage, finish};
@@ -8,7 +8,7 @@ use faircast::pgm::codec::put_message;
 use faircast_testkit::{Capture, Congestion, EmulatedLab, TcpFlow};
 use std::time::Duration;
 
-/// Two sources behind one bottleneck that also loses packets, in both directions.
+/// Two sources behind one bottleneck. The bottleneck also loses random packets in both directions.
 const SHARED: &str = "
     host source
     host sender
@@ -28,7 +28,7 @@ const SHARED: &str = "
     link right plain2 delay=10ms
     link right sink";
 
-/// Returns the mean rate of a source, headers included, between two times of its session, in seconds.
+/// Returns the mean rate of a source, headers included. `from` and `to` are times of the session, in seconds.
 fn mean_rate(source: &Ended, from: f64, to: f64) -> f64 {
     let rates: Vec<f64> = source
         .all("progress")
@@ -43,7 +43,7 @@ fn megabytes() -> f64 {
     asked.unwrap_or(6.0)
 }
 
-/// Kernel: ZeroMQ, OpenPGM and Linux TCP.
+/// Needs a kernel: ZeroMQ, OpenPGM and Linux TCP.
 #[test]
 fn zeromq_and_openpgm_get_every_message_with_competing_tcp() {
     let Some(stage) = Stage::set() else { return };

@@ -12,13 +12,13 @@ fn received(node: &Node) -> u64 {
     line.split_whitespace().nth(1).and_then(|count| count.parse().ok()).expect("a number")
 }
 
-/// Kernel: an active router reads packets through nftables and smcroute.
+/// Needs a kernel: an active router reads packets through nftables and smcroute.
 #[test]
 fn two_routers_repair_and_aggregate_feedback_of_six_receivers() {
     let Some(root) = require_root() else { return };
     for kind in KINDS {
         let stage = Stage::new(&root, Company::Alone);
-        // One link has a tenth of the other links' rate.
+        // The rate of this link is a tenth of the maximum rate of the source.
         must(stage.chain.limit(4, Bottleneck::mbps(10.0)));
         let file = stage.file("image", 6_000_000);
         let hops = [stage.hop(0, kind, &[]), stage.hop(1, kind, &[])];
@@ -46,11 +46,11 @@ fn two_routers_repair_and_aggregate_feedback_of_six_receivers() {
             assert!(received > sent && sent <= number(hop, "packets") + 100, "{kind}: {hop}");
         }
         assert!(printed.contains("router: ") && printed.contains("3 receivers done"), "{printed}");
-        // RMANP's routers retransmit the losses of the slow link from their caches.
+        // RMANP's routers retransmit packets that the slow link has lost, from their caches.
         let hits: u64 = seen.iter().map(|hop| number(hop, "repairs")).sum();
         assert_eq!(hits > 0, kind == "rmanp", "{kind}: {seen:?}");
-        // RMANP takes two to three times the ideal time of the slow link, and more on a busy machine. This test only checks that
-        // it completes.
+        // With RMANP, the session takes two to three times as long as the slow link needs for the content, and longer on a busy
+        // machine. This limit only shows that the session completes.
         let took = ended.number("seconds");
         assert!(took < 10.0 * 6_000_000.0 * 8.0 / 10e6, "{kind}: {took} s");
     }

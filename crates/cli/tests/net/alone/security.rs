@@ -1,4 +1,4 @@
-//! Outsiders and forgers, and the duration of the attacked sessions.
+//! Attacks of hosts without the key, and the duration of the attacked sessions.
 
 use crate::kit::{Ended, Stage, must, noise, print_line};
 use crate::security::key;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const FILE: usize = 8_000_000;
 
-/// Slow enough for an attack during the session, and fast enough for a short test.
+/// Maximum rate of the source: slow enough for an attack during the session, and fast enough for a short test.
 const RATE: &str = "20M";
 
 /// Number of packets that an attacker sends.
@@ -24,7 +24,7 @@ struct Attack {
     to: [SocketAddr; 2],
 }
 
-/// Returns the ID of the session in the group, which any host can read.
+/// Returns the ID of the session in the group. Any host can read this ID.
 fn overheard(node: &Node, group: SocketAddr) -> [u8; 4] {
     let SocketAddr::V4(group) = group else { panic!("{group} is not of this lab") };
     let socket = must(node.inside(|| {
@@ -37,7 +37,7 @@ fn overheard(node: &Node, group: SocketAddr) -> [u8; 4] {
     [bytes[4], bytes[5], bytes[6], bytes[7]]
 }
 
-/// Sends [`ATTACK`] packets, or fewer when stopped. Returns the number of sent packets.
+/// Sends [`ATTACK`] packets, or fewer if `stop` is set. Returns the number of sent packets.
 fn strike(node: &Node, attack: &Attack, stop: &AtomicBool) -> usize {
     let socket = must(node.inside(|| {
         let socket = UdpSocket::bind((node.ipv4(), 0)).expect("some port is free");
@@ -55,8 +55,8 @@ fn strike(node: &Node, attack: &Attack, stop: &AtomicBool) -> usize {
         if let Some(number) = bytes.get_mut(4..8) {
             number.copy_from_slice(&session);
         }
-        // A third of the packets are copies of captured ones, a third have one wrong bit, and a third are noise after a plausible
-        // beginning.
+        // A third of the packets are copies of captured packets. A third have one wrong bit. A third are random bytes after a
+        // plausible beginning.
         match number % 3 {
             1 => {
                 let at = (rng.unit() * bytes.len() as f64) as usize;
@@ -123,22 +123,24 @@ fn captured(file: &std::path::Path) -> Vec<Vec<u8>> {
     rows.iter().filter(|row| !row[0].is_empty()).map(bytes).collect()
 }
 
-/// Returns the time at which a source had sent everything, accurate to a second. Receivers that write to a busy disk take longer.
+/// Returns the time at which a source had sent all content, accurate to a second. The time of the session's end would be less
+/// accurate, because receivers may write to a busy disk.
 fn sent_after(source: &Ended) -> f64 {
     let is_sent = |progress: &&Value| progress["bytes"] == progress["total_bytes"];
     let seconds = source.all("progress").find(is_sent).and_then(|progress| progress["seconds"].as_f64());
     seconds.unwrap_or_else(|| source.number("seconds"))
 }
 
-/// Kernel: another host sends on the same link.
+/// Needs a kernel: a second host has to send on the same link.
 #[test]
-fn an_outsider_cannot_change_throttle_or_stop_a_sealed_session() {
+fn outsider_cannot_change_slow_or_stop_a_sealed_session() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(3).offloads(Offloads::Off));
     let file = stage.file("image", FILE);
     let key = key(&stage, "lab.key");
     let flags = ["--key", key.as_str()];
-    // Feedback is unicast, which a bridge does not forward to other ports. The attacker gets a capture of it nevertheless.
+    // The attacker gets a capture of the feedback. It could not receive feedback itself: feedback is unicast, and a bridge
+    // forwards it to one port only.
     let pcap = stage.path("all.pcap");
     let capture = must(Capture::start(stage.lab.sender(), "udp", &pcap));
     let (quiet, ..) = transfer(&stage, &file, &flags, None);
@@ -146,21 +148,21 @@ fn an_outsider_cannot_change_throttle_or_stop_a_sealed_session() {
     assert!(payloads.len() > 5000, "only {} packets were captured", payloads.len());
     let (attacked, receivers, sent) = transfer(&stage, &file, &flags, Some(&payloads));
     let mut refused = vec![attacked.number("refused")];
-    // A busy host drops some of these packets in its socket buffer.
+    // A busy host drops some of the attack's packets in its socket buffer.
     refused.extend(receivers.iter().map(|ended| ended.number("refused") + ended.number("dropped_local")));
     let (before, after) = (sent_after(&quiet), sent_after(&attacked));
     print_line(&format!(
         "sealed, {sent} forged and replayed packets: {after:.2} s, {before:.2} s without, refused {refused:?}"
     ));
     assert!(sent > 20_000, "the attack was over before it began: {sent}");
-    // Half of the packets were sent to the group, half to the source.
+    // Half of the attack's packets were sent to the group, half to the source.
     assert!(refused.iter().all(|refused| *refused > 0.4 * sent as f64), "{refused:?} of {sent}");
-    // A source that accepted forged packets would take many times as long. A busy machine takes slightly longer.
+    // A source that accepted forged packets would take many times as long. The margin allows for a busy machine.
     assert!(after < before * 1.5 + 1.5, "{after} s, {before} s without the attack: {attacked:?}");
     assert!(attacked.number("repair_ratio") < quiet.number("repair_ratio") + 0.05, "{attacked:?}");
 }
 
-/// Kernel: another host repeats packets on the same link.
+/// Needs a kernel: a second host has to repeat packets on the same link.
 #[test]
 fn outsider_cannot_replay_packets_of_the_current_session() {
     let Some(root) = require_root() else { return };
@@ -181,7 +183,7 @@ fn outsider_cannot_replay_packets_of_the_current_session() {
     let (socket, to) = eavesdropper;
     let mut bytes = vec![0; 2048];
     let mut replayed = 0;
-    // Repeats every packet at once from another address. Its own packets also arrive here, and are skipped.
+    // Repeats every packet immediately from another address. The repeated packets also arrive at this socket, and are skipped.
     while let Ok((len, from)) = socket.recv_from(&mut bytes) {
         if from.ip() == stage.lab.sender().address() {
             replayed += usize::from(socket.send_to(&bytes[..len], to).is_ok());
@@ -197,9 +199,9 @@ fn outsider_cannot_replay_packets_of_the_current_session() {
     assert!(source.number("seconds") < due * 1.25 + 0.5, "{source:?}");
 }
 
-/// Kernel: another host sends on the same link.
+/// Needs a kernel: a second host has to send on the same link.
 #[test]
-fn noise_does_not_harm_an_open_session() {
+fn random_packets_do_not_slow_an_unsealed_session() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(3).offloads(Offloads::Off));
     let file = stage.file("image", FILE);
@@ -213,6 +215,6 @@ fn noise_does_not_harm_an_open_session() {
     ));
     assert!(sent > 20_000, "the attack was over before it began: {sent}");
     assert!(refused.iter().all(|refused| *refused > 0.4 * sent as f64), "{refused:?} of {sent}");
-    // A source that accepted forged packets would take many times as long. A busy machine takes slightly longer.
+    // A source that accepted forged packets would take many times as long. The margin allows for a busy machine.
     assert!(after < before * 1.5 + 0.5, "{after} s, {before} s without the attack: {attacked:?}");
 }

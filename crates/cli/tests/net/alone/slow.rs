@@ -6,7 +6,7 @@ use faircast_testkit::{Bottleneck, Lab, Offloads, require_root};
 const FILE: usize = 8_000_000;
 const SLOW: usize = 3;
 
-/// Returns a stage with three receivers at 100 Mbit/s, and `r3` at `slowest` Mbit/s.
+/// Returns a stage with three receivers at 100 Mbit/s, and the receiver `r3` at `slowest` Mbit/s.
 fn stage(root: &faircast_testkit::Root, slowest: f64) -> (Stage, String) {
     let mut plan = Lab::plan().receivers(4).offloads(Offloads::Off);
     for (receiver, rate) in [100.0, 100.0, 100.0, slowest].into_iter().enumerate() {
@@ -23,7 +23,7 @@ fn slow_event(source: &Ended, action: &str) {
     assert_eq!(slow["host"], "r3", "{source:?}");
 }
 
-/// Starts a source, and waits for the `slow` event, which must arrive within 5 s of the first data.
+/// Starts a source and its receivers. Waits for the `slow` event, which must arrive within 5 s of the first data.
 fn send(stage: &Stage, file: &str, policy: &str) -> (Running, Vec<Running>) {
     let receivers = stage.recv_everywhere(&[]);
     let mut source = stage.send(&[file], &["--slow", policy]);
@@ -32,9 +32,9 @@ fn send(stage: &Stage, file: &str, policy: &str) -> (Running, Vec<Running>) {
     (source, receivers)
 }
 
-/// Kernel: a token bucket at one receiver.
+/// Needs a kernel: a token bucket at one receiver.
 #[test]
-fn policy_follow_uses_the_rate_of_the_slowest_receiver() {
+fn source_uses_the_slowest_receivers_rate_under_policy_follow() {
     let Some(root) = require_root() else { return };
     let (stage, file) = stage(&root, 10.0);
     let (source, receivers) = send(&stage, &file, "follow");
@@ -52,9 +52,9 @@ fn policy_follow_uses_the_rate_of_the_slowest_receiver() {
     assert_eq!(source.number("verified"), 4.0, "{source:?}");
 }
 
-/// Kernel: a token bucket at one receiver.
+/// Needs a kernel: a token bucket at one receiver.
 #[test]
-fn policy_floor_defers_a_slow_receiver() {
+fn slow_receiver_is_served_last_under_the_policy_floor() {
     let Some(root) = require_root() else { return };
     let (fast, file) = stage(&root, 100.0);
     let receivers = fast.recv_everywhere(&[]);
@@ -74,7 +74,7 @@ fn policy_floor_defers_a_slow_receiver() {
         slow.number("seconds"),
         source.number("repair_ratio"),
     ));
-    // The floor limits the cost of the slow receiver to the others.
+    // The floor rate limits the delay that the slow receiver causes for the other receivers.
     let at_floor = FILE as f64 * 8.0 / 50e6;
     assert!(
         others <= alone.max(at_floor) * 1.25 + 0.25,
@@ -87,9 +87,9 @@ fn policy_floor_defers_a_slow_receiver() {
     assert!(slow.number("seconds") < 4.0 * FILE as f64 * 8.0 / 10e6, "{slow:?}");
 }
 
-/// Kernel: a token bucket at one receiver.
+/// Needs a kernel: a token bucket at one receiver.
 #[test]
-fn policy_drop_ends_a_slow_receiver_with_a_reason() {
+fn slow_receiver_ends_with_a_reason_under_the_policy_drop() {
     let Some(root) = require_root() else { return };
     let (stage, file) = stage(&root, 10.0);
     let (list, report) = (stage.text("lab.txt"), stage.text("report.json"));

@@ -1,4 +1,4 @@
-//! The memory of a relay, and the completion of its children, while one of them stalls.
+//! The memory of a relay while one of its children stalls, and the completion of the other children.
 
 use crate::kit::{Stage, must, print_line};
 use crate::tree::{child, relay, status};
@@ -16,12 +16,12 @@ fn memory(pid: u32, field: &str) -> u64 {
 /// Memory of a relay in addition to its cache, in bytes: the program, batches of sockets, and the sessions of its branches.
 const OVERHEAD: u64 = 24_000_000;
 
-/// The other children complete while one is stopped. Their rates are tested in virtual time
+/// The other children complete while one child is stopped. Their rates are tested in virtual time
 /// (`pair::tree::slow_branch_does_not_delay_other_branches`).
 ///
-/// Kernel: the memory of one process while another one is stopped.
+/// Needs a kernel: the memory of one process while another process is stopped.
 #[test]
-fn stalled_child_of_a_relay_occupies_bounded_memory() {
+fn memory_of_a_relay_is_bounded_while_a_child_stalls() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(4));
     let (file, len) = (stage.file("image", 80_000_000), 80_000_000.0);

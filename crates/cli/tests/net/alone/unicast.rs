@@ -1,10 +1,10 @@
-//! A source without multicast, and the duration of its sessions to each host.
+//! A source without multicast, and the duration of the transfer to each host.
 
 use crate::kit::{Stage, must, print_line};
 use crate::unicast::{list, source, v4, waiting, without_multicast};
 use faircast_testkit::{Bottleneck, Lab, Offloads, require_root};
 
-/// Kernel: a token bucket at one host.
+/// Needs a kernel: a token bucket at one host.
 #[test]
 fn slow_unicast_host_does_not_slow_other_hosts() {
     let Some(root) = require_root() else { return };
@@ -15,7 +15,8 @@ fn slow_unicast_host_does_not_slow_other_hosts() {
     let file = stage.file("image", 8_000_000);
     let hosts = list(&stage, &[v4(&stage, 0), v4(&stage, 1)]);
     let [slow, fast] = [waiting(&stage, 0, &[]), waiting(&stage, 1, &[])];
-    // The memory is much smaller than the content: the source follows the fast host, and the slow one requests the missing data.
+    // The memory for the content is much smaller than the content. The source therefore follows the fast host, and the slow host
+    // requests the data that it misses.
     let sends = source(&stage, &[&file, "--invite", &hosts, "--memory", "2M"]);
     let (fast, slow) = (fast.succeeds(30), slow.succeeds(60));
     sends.succeeds(20);

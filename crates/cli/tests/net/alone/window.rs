@@ -12,7 +12,7 @@ const PLAN: [(f64, usize); 3] = [(10e6, 15_000_000), (30e6, 30_000_000), (10e6, 
 /// Maximum length of a read, in bytes.
 const BITE: usize = 65_536;
 
-/// Reads to the end according to the plan. Returns the bytes, and the duration at each rate.
+/// Reads all of a child's standard output at the rates of `PLAN`. Returns the bytes, and the duration at each rate.
 fn read_slowly(child: &mut Child) -> (Vec<u8>, Vec<f64>) {
     let mut pipe = child.stdout.take().expect("it is piped");
     let (mut all, mut took) = (Vec::new(), Vec::new());
@@ -35,9 +35,9 @@ fn read_slowly(child: &mut Child) -> (Vec<u8>, Vec<f64>) {
     (all, took)
 }
 
-/// Kernel: a pipe that is read slowly.
+/// Needs a kernel: a pipe that is read slowly.
 #[test]
-fn slow_reader_of_a_pipe_sets_the_rate_without_loss() {
+fn slow_reader_of_a_pipe_limits_the_rate_without_packet_loss() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(3));
     let bytes: usize = PLAN.iter().map(|(_, bytes)| bytes).sum();
@@ -70,9 +70,9 @@ fn slow_reader_of_a_pipe_sets_the_rate_without_loss() {
     assert!(log.lines().last().is_some_and(|line| line.contains("loss 0 %")), "{log}");
 }
 
-/// Kernel: a pipe whose reader pauses.
+/// Needs a kernel: a pipe whose reader pauses.
 #[test]
-fn pausing_reader_of_a_pipe_blocks_the_source_without_timeout() {
+fn source_waits_for_a_pausing_pipe_reader_without_a_timeout() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 20_000_000);
@@ -86,8 +86,8 @@ fn pausing_reader_of_a_pipe_blocks_the_source_without_timeout() {
     let source = stage.send(&[&file], &["--expect", "2", "--join-timeout", "20"]).succeeds(60);
     assert_eq!(slow.ends(20).code, 0);
     assert!(must(std::fs::read(stage.path("got"))) == noise("image", 20_000_000), "all of it, in order");
-    // The source does not wait for a receiver that is silent for a second. That receiver loses the packets that do not fit its
-    // buffer.
+    // The source waits for this receiver, which sends feedback even while the reader of its output pauses. The source would wait
+    // only a second for a silent receiver.
     assert!(source.number("seconds") > 2.0, "it has waited: {source:?}");
     let log = must(std::fs::read_to_string(stage.path("log")));
     assert!(log.lines().last().is_some_and(|line| line.contains("loss 0 %")), "{log}");
@@ -95,9 +95,9 @@ fn pausing_reader_of_a_pipe_blocks_the_source_without_timeout() {
     assert_eq!((other.number("lost"), other.number("dropped_local")), (0.0, 0.0), "{other:?}");
 }
 
-/// Kernel: a stopped process and its socket buffer.
+/// Needs a kernel: a stopped process and its socket buffer.
 #[test]
-fn short_pause_of_a_receiver_with_a_small_buffer_loses_nothing() {
+fn short_pause_of_a_receiver_with_a_small_buffer_causes_no_loss() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 60_000_000);
