@@ -1,12 +1,12 @@
 //! Thousands of receivers in one process that share one socket of the group: `cargo run --example light_receivers -- 1000
-//! 239.255.70.13:47013 lo`. Each is a complete receiver, as [`faircast::Receiver`] runs it, with separate keys, blocks, hashes,
-//! requests, reports, and a separate socket for feedback and answers. Only the packets of the group are read from the kernel once
-//! for all receivers, so that the kernel does not copy each packet thousands of times. (`many_receivers` is the same with a group
-//! socket for each receiver.) The example shows how to drive a [`faircast::Endpoint`]: the loop below is all the code between
-//! sockets and sessions.
+//! 239.255.70.13:47013 lo`. Each receiver is the full state machine that [`faircast::Receiver`] runs. It has separate keys,
+//! blocks, hashes, requests and reports, and a separate socket for its feedback and for the source's answers. Only the packets of
+//! the group are read once for all receivers, so that the kernel does not copy each packet thousands of times. (In
+//! `many_receivers`, each receiver has a separate group socket.) The example shows how to drive a [`faircast::Endpoint`]: the
+//! loop below is all the code between sockets and sessions.
 //!
 //! The receivers take a live stream or one file, verify it and store a checksum. At the end, one line of JSON states the outcomes
-//! and the content. Usage: `light_receivers COUNT GROUP:PORT INTERFACE [KEY-FILE|- [LOSS]]`. Each receiver loses a random share
+//! and the checksums. Usage: `light_receivers COUNT GROUP:PORT INTERFACE [KEY-FILE|- [LOSS]]`. Each receiver drops a random share
 //! `LOSS` of the packets of the group. `bench/crowd/run` starts several of these processes.
 
 mod common;
@@ -31,13 +31,13 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Text of the warning of a receiver that has missed the beginning of a stream.
-const TOO_LATE: &str = "came too late";
+/// Text in the warning of a receiver that joined after the beginning of a stream.
+const TOO_LATE: &str = "arrived too late";
 
 /// Deadlines within this duration are processed together.
 const TOGETHER: Span = Span::from_millis(1);
 
-/// Number of the group's socket among the polled sockets.
+/// Epoll identifier of the group's socket. The identifier of every other socket is the number of its receiver.
 const GROUP: u64 = u64::MAX;
 
 struct Light {
@@ -53,11 +53,11 @@ struct Light {
 struct Crowd {
     lights: Vec<Light>,
     origin: Instant,
-    /// Share of the group's packets that each receiver loses, 0 to 1.
+    /// Share of the group's packets that each receiver drops, 0 to 1.
     loss: f64,
     ended: BTreeMap<String, u64>,
-    /// Receivers that ended without an error. `incomplete` counts the receivers among these that joined after the start of a
-    /// stream.
+    /// Number of receivers that ended without an error. `incomplete` is the number of these receivers that joined after the
+    /// beginning of a stream.
     complete: u64,
     incomplete: u64,
     bytes: Vec<u8>,
@@ -122,7 +122,7 @@ impl Crowd {
         }
     }
 
-    /// Runs all endpoints whose deadline has passed, and sends and reports the results.
+    /// Runs all endpoints whose deadline has passed. Sends their packets, and counts the outcomes of finished endpoints.
     fn turn(&mut self, now: Time, out: &mut Vec<u8>) {
         for light in self.lights.iter_mut().filter(|light| light.wake <= now) {
             let Some(session) = &mut light.session else { continue };

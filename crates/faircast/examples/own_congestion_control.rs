@@ -1,5 +1,6 @@
-//! A new congestion control on the traits that faircast's schemes implement: the rate grows by a packet per round trip, and a
-//! loss at any receiver halves it. It runs over a bottleneck of 4 Mbit/s, in simulated time, without session, socket or clock.
+//! A new congestion control on the traits that faircast's schemes implement: the rate grows by one packet per round-trip time,
+//! and a loss at any receiver halves the rate. The example runs the scheme over a simulated bottleneck of 4 Mbit/s, without
+//! session, socket or clock.
 
 use faircast::Rate;
 use faircast::core::node::{
@@ -70,7 +71,8 @@ impl Source for Halving {
     }
 }
 
-/// Simulates a queue of 20 packets before a link. A packet that does not fit is reported half a round trip later.
+/// Simulates a link with a queue of 20 packets. A packet that does not fit is lost, and the source gets the report of the loss
+/// half a round-trip time later.
 fn main() {
     let (mut rng, mut effects, link) = (Rng::new(1, 0), Effects::default(), Rate::from_mbps(4.0));
     let (rate, zero) = (Rate::from_bps(400e3), Time::ZERO);
@@ -78,7 +80,7 @@ fn main() {
     let (mut free_at, mut losses, mut delivered) = (zero, VecDeque::<(Time, Report)>::new(), 0_u64);
     source.start(&mut Cx { now: zero, rng: &mut rng, effects: &mut effects });
     let (end, mut printed_at) = (zero + Span::from_secs(20), zero);
-    // The driver's loop: processes the earliest of departure, report and deadline, then repeats.
+    // Each turn of the driver's loop processes the earliest event: a departure, a report or a deadline.
     while let Departure::At(departs) = source.departure(Layer(0)) {
         let reported = losses.front().map_or(Time::NEVER, |(at, _)| *at);
         let now = departs.min(reported).min(source.deadline());

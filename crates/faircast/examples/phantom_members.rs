@@ -1,10 +1,10 @@
-//! Phantom members: a member of the group, or any host if there is no key, imitates thousands of receivers. They join a session,
-//! report as long as it lasts, and require that all members wait for them. `bench/crowd/fakes` measures their cost to real
+//! Phantom members: a member of the group, or any host if there is no key, imitates thousands of receivers. The phantom members
+//! join a session, send reports until the session ends, and never complete. `bench/crowd/fakes` measures their cost to real
 //! receivers.
 //!
-//! Usage: `phantom_members COUNT GROUP:PORT OWN-ADDRESS REPORTS-A-SECOND KEY-FILE|- near|far [PORT]`. With `far`, members report
-//! each packet as just received, even if it arrived long ago. With a final port, all feedback is sent to that port, where no
-//! program listens, and no member joins.
+//! Usage: `phantom_members COUNT GROUP:PORT OWN-ADDRESS REPORTS-A-SECOND KEY-FILE|- near|far [PORT]`. With `far`, a phantom
+//! member reports each packet as just received, even if the packet arrived long ago. With a final `PORT`, no phantom member
+//! joins: all feedback is sent to that port, where no program listens.
 
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
 use faircast_core::time::Span;

@@ -3,7 +3,7 @@
 use faircast::{Memory, Receiver};
 use std::time::Duration;
 
-/// Bound of the memory, in bytes. Larger content is an error, whatever size the source announces.
+/// Maximum size of the content, in bytes. Larger content is an error, regardless of the size that the source announces.
 const MAX: u64 = 64 << 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -6,18 +6,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// Bound of the queue, in events: a crowd of 10,000 receivers joins within a second.
+/// Bound of the queue, in events. It has room for the joins of 10,000 receivers, which a crowd may send within a second.
 pub(crate) const MAX: usize = 16_384;
 
-/// Events of a session, the oldest first: an iterator ([`IntoIterator`]) that waits for the next event and ends with the session, and a
-/// [`Stream`](futures_core::Stream) for any runtime.
+/// Events of a session, the oldest first. The iterator ([`IntoIterator`]) blocks until the next event and ends with the session.
+/// This value is also a [`Stream`](futures_core::Stream) for any runtime.
 ///
 /// A session never waits for the reader of its events. Only the newest [`Event::Progress`] is queued. When the queue is full,
 /// the oldest event is dropped for each new one, and the reader gets [`Event::Dropped`] in place of the dropped events.
 #[derive(Debug)]
 pub struct Events<T = Event>(Arc<Shared<T>>);
 
-/// The session's end of the queue. Dropping it ends the events.
+/// The session's end of the queue. The events end when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct EventSink<T>(Arc<Shared<T>>);
 
@@ -30,7 +30,7 @@ struct Shared<T> {
 #[derive(Debug)]
 struct State<T> {
     waiting: VecDeque<T>,
-    /// Total number of dropped events. `unreported` is the number of dropped events without a notification of the reader so far.
+    /// Total number of dropped events. `unreported` is the number of dropped events that are not reported to the reader yet.
     dropped: u64,
     unreported: u64,
     ended: bool,
@@ -109,7 +109,7 @@ impl<T> Clone for Events<T> {
 }
 
 impl<T: Queued> State<T> {
-    /// Returns the notification of dropped events, if any, or the oldest event.
+    /// Returns the report of dropped events if events were dropped, and the oldest event otherwise.
     fn next(&mut self) -> Option<T> {
         match std::mem::take(&mut self.unreported) {
             0 => self.waiting.pop_front(),
@@ -125,7 +125,7 @@ impl<T: Queued> Events<T> {
         self.0.lock().next()
     }
 
-    /// Returns the next event if it arrives within `most`.
+    /// Waits for the next event, for at most `most`, and returns it.
     #[must_use]
     pub fn next_within(&self, most: Duration) -> Option<T> {
         let until = Instant::now() + most;
@@ -194,7 +194,7 @@ impl<T: Queued> futures_core::Stream for Events<T> {
 }
 
 impl<T> Shared<T> {
-    /// Locks the state. A poisoned lock is safe: a thread that panics leaves only whole events.
+    /// Locks the state. A poisoned lock is safe: a thread that panics never leaves a part of an event in the queue.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_waits_for_an_event_up_to_its_timeout() {
+    fn reader_waits_for_an_event_up_to_its_timeout() {
         let (mut sink, events) = queue::<Event>();
         assert_eq!(events.next_within(Duration::from_millis(1)), None);
         let teller = std::thread::spawn(move || sink.push(warning(1)));

@@ -4,8 +4,8 @@ use crate::{Configuration, Error, Event, Stop};
 use faircast_driver::format::{Declaration, Format as _, Outcome, ReceiverRequest, Refused, SourceRequest};
 use serde::Serialize;
 
-/// Takes a line for each format: its variant, the module of this crate that exports it, its crate, and the type that declares it
-/// there.
+/// Takes one line per format: the name of its variant, the module of this crate that exports the format, the crate that
+/// implements it, and the type in that crate that declares it.
 macro_rules! formats {
     ($($(#[doc = $doc:literal])* $variant:ident: $module:ident = $krate:ident::$format:ident;)*) => {
         $($(#[doc = $doc])* pub use $krate::public as $module;)*
@@ -88,7 +88,8 @@ macro_rules! formats {
 /// The report of a configuration.
 type Report<C> = <C as Configuration>::Report;
 
-/// The common methods of the sources or of the receivers of all formats: run, and report.
+/// Implements the methods that all sources, or all receivers, have in common. Each method calls the same method of the variant's
+/// value.
 macro_rules! session {
     ($config:ident, $report:ident, $begun:ident, $($variant:ident)*) => {
         impl Configuration for $config {

@@ -1,8 +1,8 @@
-//! Files and streams to many receivers at once by IP multicast, with a fair share for all other flows on the network.
+//! Sends files and streams to many receivers at once by IP multicast, with a fair share for all other flows on the network.
 //!
 //! A [`Sender`] sends one stream of packets to any number of receivers. A congestion control finds the rate that the slowest path
-//! carries in competition with TCP (or, with layers, the rate of each path). BLAKE3 verifies every block before a file gets its
-//! name. Receivers that join late, lose packets or were killed get the missing parts. A [`Receiver`] receives one session.
+//! carries in competition with TCP, or the rate of each path in a layered session. BLAKE3 verifies every block before a file gets
+//! its name. Receivers that join late, lose packets or were killed get the missing parts. A [`Receiver`] receives one session.
 //!
 //! ```no_run
 //! use faircast::{Memory, Receiver, Sender};
@@ -26,16 +26,17 @@
 //! # Ok::<(), faircast::Error>(())
 //! ```
 //!
-//! **Content**: files and trees, memory, any [`Read`](std::io::Read), once or live ([`Content`]). **Destinations**: a directory,
-//! any [`Write`](std::io::Write), or memory with a bound ([`Destination`]).
+//! **Content**: files and trees, memory, or any [`Read`](std::io::Read), which is read to its end or sent as a live stream
+//! ([`Content`]). **Destinations**: a directory, any [`Write`](std::io::Write), or memory with a size limit ([`Destination`]).
 //!
 //! **A session runs** in the calling thread (`run`), in a separate thread (`start`, which returns a [`Session`] with [`Events`],
 //! `stop` and `join`), or, with the feature `tokio`, in a task of tokio (`run_async`). A [`Session`] is also a future, and its
-//! [`Events`] are a stream, for any runtime. It prints nothing, reads no environment variable, handles no signal and has no
-//! global state, so that a program can run any number of sessions.
+//! [`Events`] are a stream, for any runtime. The library prints nothing, reads no environment variable, handles no signal and has
+//! no global state. A program can therefore run any number of sessions.
 //!
-//! **A session waits for no reader of its events**: they are queued, and when the queue is full the oldest are dropped and
-//! counted ([`Event::Dropped`]). A callback that blocks does not delay the session. In `run_async`, it delays the task.
+//! **A session does not wait for the reader of its events**: the events are queued. When the queue is full, the oldest events are
+//! dropped and counted ([`Event::Dropped`]). A callback that blocks does not delay the session, except in `run_async`: there the
+//! callback blocks the task of the session.
 //!
 //! **Other formats** are started from their configurations ([`start`], [`run`]):
 //!
@@ -49,8 +50,8 @@
 //! # Ok::<(), faircast::Error>(())
 //! ```
 //!
-//! **Errors** ([`Error`]) state the failure, its object and a remedy, in the words of this library. Transient faults (a cable, a
-//! switch, a silent receiver) are warnings among the events and end no session before the idle timeout.
+//! **Errors** ([`Error`]) state what failed, the object concerned and a remedy, without reference to the command line. Transient
+//! faults (a cable, a switch, a silent receiver) cause warnings among the events. They end no session before the idle timeout.
 //!
 //! **Examples** to copy from, in the folder `examples` of this crate: `send_a_file`, `receive_into_memory`, `watch_events`,
 //! `two_receivers` in one process, and `own_congestion_control`, which needs no network.
@@ -143,7 +144,7 @@ pub mod endpoint {
     pub use faircast_transport::endpoint::{Backlog, Datagram, Endpoint, HostEvent, Transmit};
 }
 
-/// Foreign wire formats: the declaration that all of them share.
+/// Types that every foreign wire format uses.
 pub mod format {
     pub use faircast_driver::format::{
         Declaration, Ends, Feature, Format, FormatOption, Given, Outcome, ReceiverPlace, ReceiverRequest,

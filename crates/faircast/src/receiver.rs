@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Receives one session from the group. Other settings have the values of [`ReceiveConfig::new`].
+/// Receives one session from the group. Settings that the caller does not change have the values of [`ReceiveConfig::new`].
 ///
 /// ```no_run
 /// use faircast::{Memory, Receiver};
@@ -40,7 +40,8 @@ impl Receiver {
         Receiver::new(Destination::Directory(directory.into()))
     }
 
-    /// Creates a receiver that writes one file, or a stream, to `writer`, in order. Each block is written after its verification.
+    /// Creates a receiver that writes one file, or a stream, to `writer`, in order. A block is written only after its
+    /// verification.
     pub fn into_writer(writer: impl std::io::Write + Send + 'static) -> Receiver {
         Receiver::new(Destination::Writer(Output::new(writer)))
     }
@@ -56,15 +57,15 @@ impl Receiver {
         self
     }
 
-    /// Sets the address and port of the group, or of the base layer's group.
+    /// Sets the address and port of the group. In a layered session, these are the address and port of the base layer.
     pub fn group(mut self, group: SocketAddr) -> Receiver {
         self.config.group = group;
         self
     }
 
-    /// Receives by unicast from this host in place of the group: a relay, or a source that serves hosts. Further calls add
-    /// parents: the next one takes over when a parent is silent. [`FIND_GROUP`](crate::config::FIND_GROUP) in place of a host
-    /// finds the nearest relay.
+    /// Receives by unicast from this parent in place of the group. A parent is a relay, or a source that serves hosts. Further
+    /// calls add parents: when a parent is silent, the next parent replaces it. [`FIND_GROUP`](crate::config::FIND_GROUP) in
+    /// place of a host finds the nearest relay.
     pub fn parent(mut self, parent: SocketAddr) -> Receiver {
         self.config.parents.push(parent);
         self
@@ -88,25 +89,26 @@ impl Receiver {
         self
     }
 
-    /// Sets the group key, or several of them ([`KeyRing`]). Without a key only unsealed sessions are accepted.
+    /// Sets the group key or several group keys ([`KeyRing`]). Without a key, only unsealed sessions are accepted.
     pub fn key(mut self, key: impl Into<KeyRing>) -> Receiver {
         self.config.key = Some(key.into());
         self
     }
 
-    /// Sends the source a receipt signed with this key, when the transfer is verified and in place.
+    /// When the transfer is verified and stored, sends the source a receipt that is signed with this key.
     pub fn sign_receipts(mut self, key: SigningKey) -> Receiver {
         self.config.sign_receipts = Some(key);
         self
     }
 
-    /// Accepts only content that was signed with the private half of one of these keys. By default signatures are ignored.
+    /// Accepts only content that was signed with the private key of one of these public keys. By default signatures are ignored.
     pub fn verify(mut self, keys: impl Into<VerifyKeys>) -> Receiver {
         self.config.verify = Some(keys.into());
         self
     }
 
-    /// Sets the proof that a session is live and not a recording. By default the source has to answer a random number.
+    /// Sets the required proof that a session is live and not a recording. By default the source has to return a random number
+    /// that this receiver has sent.
     pub fn replay_policy(mut self, policy: ReplayPolicy) -> Receiver {
         self.config.replay_policy = policy;
         self
@@ -118,7 +120,7 @@ impl Receiver {
         self
     }
 
-    /// Sets the maximum duration of a silent source, of missing data, and of a missing network.
+    /// Sets the maximum duration of a silence of the source, of a period without data, and of a network outage.
     pub fn idle_timeout(mut self, timeout: Duration) -> Receiver {
         self.config.idle_timeout = timeout;
         self
@@ -130,8 +132,8 @@ impl Receiver {
         self
     }
 
-    /// Applies these further metadata to files, if their source sends them and this user may set them. `owners_by` selects owners
-    /// by name or by number.
+    /// Applies these metadata to files, in addition to the default metadata, if the source sends them and the user of this
+    /// process may set them. `owners_by` selects owners by name or by number.
     pub fn preserve(mut self, preserve: Preserve, owners_by: OwnersBy) -> Receiver {
         self.config.preserve = preserve;
         self.config.owners_by = owners_by;
@@ -145,26 +147,27 @@ impl Receiver {
         self
     }
 
-    /// Limits the partial files of earlier sessions that stay in an output directory when a session begins. By default all of
-    /// them stay until [`object::let_go`](crate::object::let_go) removes them.
+    /// Limits the partial files of earlier sessions that remain in an output directory when a session begins. By default all
+    /// partial files remain until [`object::let_go`](crate::object::let_go) removes them.
     pub fn keep_partial(mut self, keep: crate::object::KeepPartial) -> Receiver {
         self.config.keep_partial = keep;
         self
     }
 
-    /// Sets whether a session may replace content of a later session or of another source. By default it is refused.
+    /// Sets whether a session may replace content of a later session or of another source. By default such a session is refused.
     pub fn overwrite(mut self, policy: OverwritePolicy) -> Receiver {
         self.config.overwrite = policy;
         self
     }
 
-    /// Selects the sessions to receive; by default all. Receivers with clones of one filter never receive the same session twice.
+    /// Selects the sessions to receive. By default all sessions are received. If several receivers have clones of one filter,
+    /// each session is received by only one of these receivers.
     pub fn accept(mut self, filter: SessionFilter) -> Receiver {
         self.config.accept = filter;
         self
     }
 
-    /// Sets this host's name in the source's messages. By default the system's host name.
+    /// Sets the name of this host that the source's messages contain. The default is the system's host name.
     pub fn host(mut self, name: impl Into<String>) -> Receiver {
         self.config.host = name.into();
         self
@@ -176,7 +179,7 @@ impl Receiver {
         self
     }
 
-    /// Sets the directory of unnamed temporary files, which are needed when the destination is not a directory. By default
+    /// Sets the directory of unnamed temporary files, which are needed when the destination is not a directory. The default is
     /// `/tmp`.
     pub fn temporary(mut self, directory: impl Into<PathBuf>) -> Receiver {
         self.config.temporary = directory.into();
@@ -194,12 +197,13 @@ impl Receiver {
     /// Receives in this thread until the session has ended.
     ///
     /// # Errors
-    /// As [`Receiver::start`], or when the content is incomplete or not verified.
+    /// The errors of [`Receiver::start`], and an error when the content is incomplete or not verified.
     pub fn run(self, on_event: impl FnMut(Event)) -> Result<ReceiveReport, Error> {
         self.run_until(&Stop::new()?, on_event)
     }
 
-    /// As [`Receiver::run`], until `stop` is set. The report then has the state at that moment (`stopped`).
+    /// Does the same as [`Receiver::run`], but also ends when `stop` is set. The report then contains the state at that moment
+    /// and is marked `stopped`.
     ///
     /// # Errors
     /// As [`Receiver::run`].
@@ -208,20 +212,21 @@ impl Receiver {
     }
 
     /// Receives in the calling task of tokio's runtime until the session has ended. The future does the work of a thread: it
-    /// reads and writes files while it is polled, and yields to other tasks after every turn. Dropping it ends the session
-    /// without a message to its peers; [`Receiver::run_async_until`] notifies them.
+    /// reads and writes files while it is polled, and yields to other tasks after every turn. Dropping the future ends the
+    /// session without a message to its peers; [`Receiver::run_async_until`] notifies the peers.
     ///
     /// # Errors
     /// As [`Receiver::run`].
     ///
     /// # Panics
-    /// When it is polled outside a runtime of tokio with input and output enabled.
+    /// When the future is polled outside of a tokio runtime, or in a tokio runtime without enabled I/O.
     #[cfg(feature = "tokio")]
     pub async fn run_async(self, on_event: impl FnMut(Event) + Send) -> Result<ReceiveReport, Error> {
         self.run_async_until(&Stop::new()?, on_event).await
     }
 
-    /// As [`Receiver::run_async`], until `stop` is set. The report then has the state at that moment (`stopped`).
+    /// Does the same as [`Receiver::run_async`], but also ends when `stop` is set. The report then contains the state at that
+    /// moment and is marked `stopped`.
     ///
     /// # Errors
     /// As [`Receiver::run`].

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Sends content to all receivers of the group. Other settings have the values of [`SendConfig::new`].
+/// Sends content to all receivers of the group. Settings that the caller does not change have the values of [`SendConfig::new`].
 ///
 /// ```no_run
 /// use faircast::{Rate, Sender};
@@ -39,63 +39,64 @@ impl Sender {
         SendConfig::new(content).into()
     }
 
-    /// Creates a source of these files and directory trees.
+    /// Creates a source that sends these files and directory trees.
     pub fn paths<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Sender {
         Sender::new(Content::Paths(paths.into_iter().map(|path| path.as_ref().to_path_buf()).collect()))
     }
 
-    /// Creates a source of these bytes, as a file of this name.
+    /// Creates a source that sends these bytes as a file of this name.
     pub fn bytes(name: impl Into<String>, bytes: impl Into<std::sync::Arc<[u8]>>) -> Sender {
         Sender::new(Content::Memory(vec![MemoryFile::new(name, bytes)]))
     }
 
-    /// Creates a source of all bytes of `reader` until its end, as a file of this name. Every receiver gets all of them.
+    /// Creates a source that sends all bytes of `reader` until its end, as a file of this name. Every receiver gets all bytes.
     pub fn reader(name: impl Into<String>, reader: impl std::io::Read + Send + 'static) -> Sender {
         Sender::new(Content::Reader { name: name.into(), input: Input::new(reader) })
     }
 
-    /// Creates a live source of the bytes of `reader`. A late joiner starts at the current position, and blocks older than
-    /// `history` are not repaired.
+    /// Creates a source that sends the bytes of `reader` as a live stream. A late joiner starts at the current position, and
+    /// blocks older than `history` are not repaired.
     pub fn live(reader: impl std::io::Read + Send + 'static, history: Duration) -> Sender {
         Sender::new(Content::Live { input: Input::new(reader), history })
     }
 
-    /// Creates a source of live streams, one on each layer of a layered scheme, the base layer's first. Every receiver gets the
-    /// base layer and as many enhancement layers as its path carries. Receivers request no repairs: 10 % repair symbols are sent
-    /// with the data. Data that a layer cannot send within 5 s is dropped. [`Content::Layers`] has other values.
+    /// Creates a source that sends one live stream for each layer of a layered scheme, beginning with the base layer. Every
+    /// receiver gets the base layer and as many enhancement layers as its path carries. Receivers request no repairs: 10 % repair
+    /// symbols are sent with the data. Data that a layer cannot send within 5 s is dropped. [`Content::Layers`] accepts other
+    /// values.
     pub fn layers(inputs: impl IntoIterator<Item = LayerInput>) -> Sender {
         let inputs = inputs.into_iter().collect();
         Sender::new(Content::Layers { inputs, history: Duration::from_secs(5), repair: 0.1 })
     }
 
-    /// Sends these further metadata of files, beyond names, permission bits, times and hard links. Receivers apply them on
-    /// request.
+    /// Sends these metadata of files in addition to names, permission bits, times and hard links. A receiver applies only the
+    /// metadata that its own settings include.
     pub fn preserve(mut self, preserve: Preserve) -> Sender {
         self.config.preserve = preserve;
         self
     }
 
-    /// Sets the treatment of unreadable files. By default all other files are sent, and [`SendReport::unsent`] lists the
-    /// unreadable ones.
+    /// Sets the treatment of unreadable files. By default all readable files are sent, and [`SendReport::unsent`] lists the
+    /// unreadable files.
     pub fn unreadable(mut self, unreadable: Unreadable) -> Sender {
         self.config.unreadable = unreadable;
         self
     }
 
-    /// Selects the symbolic links that are sent as their targets; by default none.
+    /// Selects the symbolic links whose targets are sent instead of the links. By default no targets are sent.
     pub fn follow_links(mut self, follow: FollowLinks) -> Sender {
         self.config.follow = follow;
         self
     }
 
-    /// Sets the address and port of the group, or of the base layer's group.
+    /// Sets the address and port of the group. In a layered session, these are the address and port of the base layer.
     pub fn group(mut self, group: SocketAddr) -> Sender {
         self.config.group = group;
         self
     }
 
-    /// Serves hosts by unicast, each at a separate rate: hosts that request it, or that are invited. Without multicast the group
-    /// and the interface have no effect.
+    /// Serves hosts by unicast, each host at a separate rate. A host requests this service, or this source invites the host. If
+    /// `unicast` excludes multicast, the group and the interface have no effect.
     pub fn unicast(mut self, unicast: Unicast) -> Sender {
         self.config.unicast = Some(unicast);
         self
@@ -107,14 +108,15 @@ impl Sender {
         self
     }
 
-    /// Sets the only UDP port of this host for receivers' feedback. By default it is the group's port, or one that the system
-    /// chooses if another program uses that port.
+    /// Sets the UDP port of this host for the feedback of receivers. The default is the group's port. If another program uses
+    /// that port, the system chooses a port.
     pub fn port(mut self, port: u16) -> Sender {
         self.config.port = Some(port);
         self
     }
 
-    /// Sets the maximum number of routers that packets cross, plus one: 1 stays on the local network, 0 on this host.
+    /// Sets the time to live of multicast packets. Packets with the value 1 stay on the local network, and packets with the value
+    /// 0 on this host.
     pub fn ttl(mut self, ttl: u8) -> Sender {
         self.config.ttl = ttl;
         self
@@ -134,13 +136,13 @@ impl Sender {
         Ok(self.scheme(written.parse()?))
     }
 
-    /// Sets the spacing of the groups of the layers, if the scheme has several.
+    /// Sets the spacing of the groups of a layered scheme.
     pub fn layers_by(mut self, spacing: Spacing) -> Sender {
         self.config.spacing = spacing;
         self
     }
 
-    /// Sets the minimum rate. In a layered scheme, it applies to the base layer.
+    /// Sets the minimum rate. In a layered scheme, this is the minimum rate of the base layer.
     pub fn min(mut self, rate: Rate) -> Sender {
         self.config.min = Some(rate);
         self
@@ -152,45 +154,46 @@ impl Sender {
         self
     }
 
-    /// Limits the cost of one slow receiver to the others.
+    /// Limits the delay that slow receivers cause for other receivers.
     pub fn slow(mut self, slow: SlowReceiverPolicy) -> Sender {
         self.config.slow = slow;
         self
     }
 
-    /// Sends without feedback, at a fixed rate and repeatedly, where no feedback path exists. Settings about receivers' answers
-    /// have no effect then.
+    /// Sends repeatedly at a fixed rate, for networks without a feedback path. Settings that concern feedback then have no
+    /// effect.
     pub fn one_way(mut self, one_way: OneWay) -> Sender {
         self.config.one_way = Some(one_way);
         self
     }
 
-    /// Encrypts all packets under this key. Its holders can read, send and answer.
+    /// Encrypts all packets with this key. Every holder of the key can read the content, send content and send feedback.
     pub fn key(mut self, key: GroupKey) -> Sender {
         self.config.key = Some(key);
         self
     }
 
-    /// Signs the content: receivers that have the public key accept no other content. Not for streams in layers.
+    /// Signs the content: receivers that have the public key accept no other content. Not available for layered streams.
     pub fn sign(mut self, key: SigningKey) -> Sender {
         self.config.sign = Some(key);
         self
     }
 
     /// Requires each receiver to sign a receipt with one of these keys ([`SendReport::receipts`](crate::SendReport::receipts)).
-    /// By default receipts are recorded but not required. Not for streams in layers.
+    /// By default receipts are recorded but not required. Not available for layered streams.
     pub fn receipts(mut self, keys: ReceiptKeys) -> Sender {
         self.config.receipts = Some(keys);
         self
     }
 
-    /// Starts when this many receivers have joined, and ends when this many are complete.
+    /// Starts when this number of receivers have joined, and ends when this number of receivers are complete.
     pub fn expect_receivers(mut self, receivers: u32) -> Sender {
         self.config.expect = Some(receivers);
         self
     }
 
-    /// Requires these hosts to receive everything: the session starts when they have joined, and its report lists absent ones.
+    /// Requires that these hosts receive all content: the session starts when all of them have joined, and its report lists
+    /// absent hosts.
     pub fn require(mut self, hosts: impl IntoIterator<Item = RequiredHost>) -> Sender {
         self.config.required = hosts.into_iter().collect();
         self
@@ -202,26 +205,26 @@ impl Sender {
         self
     }
 
-    /// Sets the maximum duration of silent receivers, of undelivered data, and of a missing network.
+    /// Sets the maximum duration of a silence of a receiver, of a period without data at a receiver, and of a network outage.
     pub fn idle_timeout(mut self, timeout: Duration) -> Sender {
         self.config.idle_timeout = timeout;
         self
     }
 
-    /// Sets the size of the largest UDP datagram, in bytes. By default the maximum of the interface, but at most 1500 with
-    /// headers.
+    /// Sets the size of the largest UDP datagram, in bytes. The default is the maximum of the interface, but at most 1500 bytes
+    /// with headers.
     pub fn datagram(mut self, bytes: u16) -> Sender {
         self.config.datagram = Some(bytes);
         self
     }
 
-    /// Sets this host's name in messages. By default the system's host name.
+    /// Sets this host's name in messages. The default is the system's host name.
     pub fn host(mut self, name: impl Into<String>) -> Sender {
         self.config.host = name.into();
         self
     }
 
-    /// Sets the directory of unnamed temporary files. By default `/tmp`.
+    /// Sets the directory of unnamed temporary files. The default is `/tmp`.
     pub fn temporary(mut self, directory: impl Into<PathBuf>) -> Sender {
         self.config.temporary = directory.into();
         self
@@ -238,12 +241,14 @@ impl Sender {
     /// Sends in this thread until the session has ended.
     ///
     /// # Errors
-    /// As [`Sender::start`], or when the session fails. Incomplete receivers are not an error: the report lists them.
+    /// The errors of [`Sender::start`], and an error when the session fails. Incomplete receivers are not an error: the report
+    /// lists them.
     pub fn run(self, on_event: impl FnMut(Event)) -> Result<SendReport, Error> {
         self.run_until(&Stop::new()?, on_event)
     }
 
-    /// As [`Sender::run`], until `stop` is set. The report then has the state at that moment (`stopped`).
+    /// Does the same as [`Sender::run`], but also ends when `stop` is set. The report then contains the state at that moment and
+    /// is marked `stopped`.
     ///
     /// # Errors
     /// As [`Sender::run`].
@@ -252,20 +257,21 @@ impl Sender {
     }
 
     /// Sends in the calling task of tokio's runtime until the session has ended. The future does the work of a thread: it reads
-    /// and writes files while it is polled, and yields to other tasks after every turn. Dropping it ends the session without a
-    /// message to its peers; [`Sender::run_async_until`] notifies them.
+    /// and writes files while it is polled, and yields to other tasks after every turn. Dropping the future ends the session
+    /// without a message to its peers; [`Sender::run_async_until`] notifies the peers.
     ///
     /// # Errors
     /// As [`Sender::run`].
     ///
     /// # Panics
-    /// When it is polled outside a runtime of tokio with input and output enabled.
+    /// When the future is polled outside of a tokio runtime, or in a tokio runtime without enabled I/O.
     #[cfg(feature = "tokio")]
     pub async fn run_async(self, on_event: impl FnMut(Event) + Send) -> Result<SendReport, Error> {
         self.run_async_until(&Stop::new()?, on_event).await
     }
 
-    /// As [`Sender::run_async`], until `stop` is set. The report then has the state at that moment (`stopped`).
+    /// Does the same as [`Sender::run_async`], but also ends when `stop` is set. The report then contains the state at that
+    /// moment and is marked `stopped`.
     ///
     /// # Errors
     /// As [`Sender::run`].

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
-/// A session that runs in a separate thread. Dropping this value stops the session without waiting for its end.
+/// A session that runs in a separate thread. Dropping this value stops the session, but does not wait for its end.
 ///
 /// [`Session::join`] waits for the end of the session. This value is also a future with the same result, for any runtime.
 #[derive(Debug)]
@@ -27,30 +27,30 @@ pub struct Session<Report> {
 }
 
 impl<Report> Session<Report> {
-    /// Returns the events of the session from its beginning. All clones share one queue: each event is returned to one of them
-    /// only.
+    /// Returns the events of the session from its beginning. All clones share one queue: each event is returned by only one
+    /// clone.
     pub fn events(&self) -> Events {
         self.events.clone()
     }
 
-    /// Starts a source that waits for receivers, with the receivers that have joined.
+    /// If this source waits for receivers, starts it with the receivers that have joined.
     pub fn start_now(&self) {
         self.start.start();
     }
 
-    /// Ends the session early, and notifies its peers. The report of [`Session::join`] has the state at that moment and is marked
-    /// `stopped`.
+    /// Ends the session early, and notifies its peers. The report of [`Session::join`] contains the state at that moment and is
+    /// marked `stopped`.
     pub fn stop(&self) {
         self.stop.stop();
     }
 
-    /// Returns a handle that stops the session from elsewhere.
+    /// Returns a handle with which other threads or tasks can stop the session.
     #[must_use]
     pub fn stopper(&self) -> Stop {
         self.stop.clone()
     }
 
-    /// Whether the session has ended, so that [`Session::join`] does not wait.
+    /// Whether the session has ended. If it has, [`Session::join`] returns at once.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
@@ -88,7 +88,7 @@ impl<Report> Future for Session<Report> {
     }
 }
 
-/// Whether the session's thread has finished, and the task that waits for its end.
+/// Whether the session's thread has finished, and the task that waits for the end of this thread.
 #[derive(Debug, Default)]
 struct Ended(Mutex<End>);
 
@@ -104,7 +104,7 @@ impl Ended {
     }
 }
 
-/// Wakes the waiting task when it is dropped, also by a panic.
+/// Wakes the waiting task when this value is dropped, even by a panic.
 struct Wakes(Arc<Ended>);
 
 impl Drop for Wakes {
@@ -146,7 +146,7 @@ pub fn start<C: Configuration>(config: C) -> Result<Session<C::Report>, Error> {
         })
         .map_err(SystemError::Thread)?;
     let session = Session { events, stop, start, ended, thread: Some(thread) };
-    // A session that ends before it has begun has an invalid configuration, or could not open its sockets.
+    // If a session ends before it has begun, its configuration is invalid or its sockets could not be opened.
     match begins.recv() {
         Ok(()) => Ok(session),
         Err(_) => Err(session.join().err().unwrap_or(Error::Transfer(TransferError::Stopped))),
@@ -170,7 +170,7 @@ fn run_beside<C: Configuration>(
 }
 
 /// Runs a session of any format until it has ended, or until `stop` is set. `on_event` is called in this thread. The session runs
-/// in another thread, so that it does not wait for `on_event`.
+/// in another thread and does not wait for `on_event`.
 ///
 /// # Errors
 /// When the session cannot begin, or fails.
@@ -182,10 +182,10 @@ pub fn run<C: Configuration>(
     beside(stop, on_event, |sink| config.run(&mut |event| sink.push(event), stop))
 }
 
-/// Relays sessions until `stop` is set. `on_event` is called in this thread, and no session waits for it.
+/// Relays sessions until `stop` is set. `on_event` is called in this thread. The sessions do not wait for `on_event`.
 ///
 /// # Errors
-/// When sockets cannot be opened before the first session was relayed. Later the relay retries.
+/// When sockets cannot be opened before the first relayed session. If sockets cannot be opened later, the relay retries.
 pub fn relay(
     config: &RelayConfig,
     handle: &RelayHandle,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Timeout, far longer than any example takes on a busy machine.
+/// Time limit, far above the duration of any example on a busy machine.
 const LONG: Duration = Duration::from_secs(90);
 
 /// Starts an example, which cargo builds in a folder next to the tests.
@@ -39,7 +39,7 @@ fn group(number: u32) -> String {
 }
 
 #[test]
-fn two_receivers_in_one_process_get_a_buffer() {
+fn example_sends_a_buffer_to_two_receivers_in_one_process() {
     let printed = ends_well(start("two_receivers", &[&group(1)]));
     for words in ["left has joined", "right has everything: true", "sent to 2 receivers"] {
         assert!(printed.contains(words), "{printed}");
@@ -48,7 +48,7 @@ fn two_receivers_in_one_process_get_a_buffer() {
 }
 
 #[test]
-fn a_file_is_sent_and_received_into_memory() {
+fn examples_send_a_file_and_receive_it_into_memory() {
     let group = group(2);
     let receiver = start("receive_into_memory", &[&group, "lo"]);
     let source = start("send_a_file", &[concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), &group, "lo"]);

@@ -49,7 +49,8 @@ fn carry(sender: Sender, receiver: Receiver, number: u8) -> (SendReport, Result<
     (report, receiver.join())
 }
 
-/// Sends content to one waiting receiver that cannot accept it. The source waits ten seconds for another receiver.
+/// Sends content to one waiting receiver that cannot accept the content. The source waits at most ten seconds for receivers to
+/// join. Returns the source's report and the receiver's error.
 fn carry_in_vain(sender: Sender, receiver: Receiver, number: u8) -> (SendReport, Error) {
     let receiver = listener(receiver, number);
     let sender = source(sender, number).join_timeout(Duration::from_secs(10));
@@ -121,12 +122,12 @@ fn content_of_unknown_length_reaches_a_writer_and_memory() {
     let memory = Memory::new(699_999);
     let (sent, error) =
         carry_in_vain(Sender::reader("stream", read()), Receiver::into_memory(memory.clone()), 5);
-    assert!(!sent.ok && error.to_string().contains("699999 bytes of memory"), "{error}");
+    assert!(!sent.ok && error.to_string().contains("memory limit of 699999 bytes"), "{error}");
     assert!(memory.take().is_empty());
 }
 
 #[test]
-fn several_files_for_one_writer_are_refused() {
+fn receiver_with_a_writer_refuses_several_files() {
     let files = ["one", "two"].map(|name| MemoryFile::new(name, content(1_000)));
     let out = Shared::default();
     let files = Sender::new(Content::Memory(files.into()));
@@ -136,7 +137,7 @@ fn several_files_for_one_writer_are_refused() {
 }
 
 #[test]
-fn a_live_stream_and_a_tree_reach_memory_and_a_directory() {
+fn live_stream_reaches_memory_and_file_tree_reaches_a_directory() {
     let memory = Memory::new(1 << 20);
     let live = Sender::live(io::Cursor::new(content(300_000)), Duration::from_secs(5));
     let (sent, received) = carry(live, Receiver::into_memory(memory.clone()), 6);
@@ -188,7 +189,7 @@ fn session_can_be_stopped_from_another_thread_or_by_drop() {
 }
 
 #[test]
-fn a_session_does_not_wait_for_readers_of_its_events() {
+fn session_does_not_wait_for_readers_of_its_events() {
     let receiver = listener(Receiver::into_memory(Memory::new(1 << 20)), 10);
     let sender = source(Sender::bytes("x", content(1 << 20)), 10).start().expect("it starts");
     let until = Instant::now() + LONG;
@@ -217,7 +218,7 @@ fn waiting_session_starts_when_the_caller_requests_it() {
 }
 
 #[test]
-fn a_stopped_session_reports_its_state() {
+fn stopped_session_reports_its_state() {
     let receiver = listener(Receiver::into_memory(Memory::new(64 << 20)), 16);
     let sender = source(Sender::bytes("x", content(16 << 20)), 16).max(Rate::from_mbps(8.0)).start();
     let sender = sender.expect("it starts");
@@ -230,7 +231,7 @@ fn a_stopped_session_reports_its_state() {
     let error = receiver.join().expect_err("not everything has come");
     let stated = error.to_string();
     assert!(
-        stated.contains("it was stopped") && stated.contains("begins again"),
+        stated.contains("it was stopped") && stated.contains("starts from the beginning"),
         "memory keeps nothing: {stated}"
     );
 }
@@ -312,7 +313,7 @@ fn layered_streams_reach_memory_as_separate_files() {
 }
 
 #[test]
-fn handles_can_be_sent_to_other_threads() {
+fn session_types_can_be_moved_to_other_threads() {
     fn is_send<T: Send>() {}
     is_send::<Session<SendReport>>();
     is_send::<faircast::Events>();

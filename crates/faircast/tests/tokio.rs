@@ -70,14 +70,14 @@ fn carries(runtime: &Runtime, scheme: &str, number: u8) {
 }
 
 #[test]
-fn a_file_reaches_two_receivers_on_both_runtimes() {
+fn file_reaches_two_receivers_on_both_tokio_runtimes() {
     for (runtime, number) in runtimes().iter().zip([1, 2]) {
         carries(runtime, "ormcc", number);
     }
 }
 
 #[test]
-fn async_sessions_join_and_leave_layers() {
+fn layered_session_reaches_two_receivers_on_both_tokio_runtimes() {
     for (runtime, number) in runtimes().iter().zip([3, 4]) {
         carries(runtime, "rlc,layers=4,base=4M", number);
     }
@@ -145,7 +145,7 @@ fn task_awaits_session_threads_and_their_events() {
 }
 
 #[test]
-fn an_awaited_session_thread_ends_when_stopped() {
+fn awaited_session_thread_ends_when_stopped() {
     let [runtime, _] = runtimes();
     let session = receiver(&Memory::new(1), 9).start().expect("it starts");
     let stopper = session.stopper();

@@ -1,9 +1,9 @@
-//! The destination of the receivers of a crowd: it stores only a checksum of the content.
+//! Destination for the receivers of the examples with many receivers. It stores only a checksum of the content.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-/// Length of one receiver's content, and FNV-1a of its bytes.
+/// Number of bytes that one receiver has received, and the FNV-1a hash of these bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sum {
     pub bytes: u64,
