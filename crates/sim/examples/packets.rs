@@ -1,6 +1,6 @@
-//! Measures the cost of a packet in a queue. `packets QUEUE N` offers N packets of twenty flows to a link of 100 Mbit/s with this
-//! queue. The offered rate exceeds the link rate by a twentieth, and every other packet may be marked. The output is one line of
-//! JSON. `make count` counts the instructions of this program.
+//! Measures the cost of a packet in a queue. `packets QUEUE N` offers N packets in total, from twenty flows, to a link of 100
+//! Mbit/s with this queue. The offered rate is 5 % above the link rate. Every second packet is ECN-capable. The output is one
+//! line of JSON. `make count` counts the instructions of this program.
 
 use faircast_aqm::{Dequeued, Link, LinkSpec, OfferResult};
 use faircast_core::rng::Rng;

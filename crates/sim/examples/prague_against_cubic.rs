@@ -1,7 +1,7 @@
 //! Compares the rates of Prague and CUBIC on a link with DualPI2: `prague_against_cubic [SECONDS [QUEUE [PRAGUE [CUBIC]]]]`, for
-//! example `prague_against_cubic 100 dualpi2,step_from=1 tcp-prague,delack=off`. Prints a Markdown table with rates relative to
-//! an equal share and the frequency of window cuts. Packets have 1500 bytes, round-trip times are 20 ms without a queue, and
-//! three seeds are used. The first third of the time is warm-up.
+//! example `prague_against_cubic 100 dualpi2,step_from=1 tcp-prague,delack=off`. Prints a Markdown table of each flow's rate,
+//! relative to an equal share of the link rate, and of the frequency of window cuts. Packets have 1500 bytes, and the round-trip
+//! time without a queue is 20 ms. Each result is taken from three seeds, and the first third of each run is not measured.
 
 use faircast_aqm::{LinkSpec, QueueSpec};
 use faircast_core::time::{Rate, Span, Time};
@@ -11,7 +11,7 @@ use faircast_unicast::Protocol;
 /// Results of one kind of flow in a run.
 #[derive(Debug, Clone, Copy, Default)]
 struct FlowResults {
-    /// Mean rate of a flow relative to an equal share.
+    /// Mean rate of a flow relative to an equal share of the link rate.
     share: f64,
     /// Cuts of a flow per second.
     cuts: f64,

@@ -3,8 +3,8 @@
 //! link. Prints a Markdown table.
 //!
 //! All packets that links carried are counted: data through the queue, and acknowledgements through the drop-tail queue of the
-//! reverse link. The column "queue" counts the data only. The time of each packet includes the work of its flow. The processor
-//! time is that of the thread (Linux), so other processes do not affect the result.
+//! reverse link. The column "queue" counts the data only. The processor time per packet includes the work of TCP. It is the time
+//! of this thread (Linux), so other processes do not affect the result.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 

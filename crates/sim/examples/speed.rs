@@ -2,12 +2,13 @@
 //!
 //! - `tcp`: the star of the ns-2 comparison. N receivers, each behind its own link with one TCP Reno flow, and a
 //!   multicast stream at 0.3 Mbit/s to all receivers.
-//! - `window`: the same with fast last hops. No packet is lost, and the windows grow by 1,250 packets per second.
-//! - `losses`: N flows of BBR, each over its own link of 100 Mbit/s and 100 ms that loses 1 %. Windows contain thousands of
-//!   packets with gaps.
+//! - `window`: the same star with fast last hops. No packet is lost, and the windows grow by 1,250 packets per second.
+//! - `losses`: N flows of BBR, each over its own link with 100 Mbit/s, a delay of 100 ms and a loss rate of 1 %. A window
+//!   contains thousands of packets, and some of them are lost.
 //! - a scheme, for example `ormcc,preset=published`: a star with this scheme, each receiver behind a link of 1 Mbit/s.
-//! - `tree`: a tree of two levels with two single receivers behind every last hop.
-//! - `layers`: GMCC's layers to N receivers in six groups, with two single receivers of PGMCC in each group (paper 000, 4.3).
+//! - `tree`: a tree of two levels, with two sessions of one receiver each behind every last hop.
+//! - `layers`: GMCC's layers to N receivers in six groups, with two PGMCC sessions of one receiver each in every group
+//!   (paper 000, 4.3).
 //! - `mtcp`: a tree of MTCP in which every agent has sixteen children (paper 001, 5).
 //! - `rmanp` and `raccoom`: a tree of routers of these schemes with ten receivers behind each of the last routers.
 
@@ -124,8 +125,8 @@ fn star(receivers: usize, scheme: Scheme) -> Network {
     net
 }
 
-/// Builds a tree of two levels with `fan` branches each: 10,000 receivers for a fan of 100. Every last hop also has two single
-/// receivers of ORMCC (paper 000, 3.3.2).
+/// Builds a tree of two levels with `fan` branches each: 10,000 receivers for a fan of 100. Two ORMCC sessions with one receiver
+/// each also end at every last hop (paper 000, 3.3.2).
 fn tree(fan: usize) -> Network {
     let mut net = Network::new(1);
     let (source, root) = (net.node(), net.node());
@@ -156,8 +157,8 @@ fn tree(fan: usize) -> Network {
     net
 }
 
-/// Builds six groups of receivers behind last hops of 0.2 to 1.2 Mbit/s. GMCC sends to all receivers, and each group has two
-/// single receivers of PGMCC.
+/// Builds six groups of receivers behind last hops of 0.2 to 1.2 Mbit/s. GMCC sends to all receivers, and each group also has two
+/// PGMCC sessions with one receiver each.
 fn layers(receivers: usize) -> Network {
     let mut net = Network::new(1);
     let (source, hub) = (net.node(), net.node());

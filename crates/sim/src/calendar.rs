@@ -1,10 +1,11 @@
 //! The calendar of pending entries. Their order depends only on the entries themselves.
 //!
-//! Entries are ordered by time, then class, then by a hash of the time and the number of the node or link. Arrivals are ordered
-//! by rank before the hash. Entries are stored in days of `2^k` ns, and a day is sorted when it begins. The width of a day
-//! follows the density of entries; it affects the speed, but never the order.
+//! Entries are ordered by time, then by class, then by a hash of the time and the number of the node or link. Arrivals of the
+//! same time are ordered by rank, then by the hash. Like in a calendar queue (Brown 1988), entries are stored in days: a day is a
+//! list of the entries of one span of `2^k` ns, and a year is a fixed number of days. A day is sorted when it begins. The length
+//! of a day is adjusted to the number of entries; this length affects the speed, but never the order.
 
-/// Class of an entry. The order of the classes is the order within one nanosecond.
+/// Class of an entry. Entries of the same nanosecond are processed in the order of their classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
@@ -13,7 +14,7 @@ pub enum Class {
     Dequeue = 0,
     /// A change that the scenario requests; the entry's number is the number of the change.
     Change = 1,
-    /// Processing of the pending packets of a bundle of last hops.
+    /// Processing of the packets that are pending in a bundle of last hops.
     Flush = 2,
     /// A host's timer.
     Timer = 3,
@@ -42,9 +43,9 @@ impl Entry {
 
     /// Returns the entry of a packet's arrival at the end of a link at `time`.
     ///
-    /// Packets that arrive at a node simultaneously are ordered by rank, lowest first, and then at random. A common bottleneck
-    /// spaces the acknowledgements of its flows, so their packets arrive at the bottleneck simultaneously again and again. The
-    /// order then decides which flow gets the last place in the queue.
+    /// Packets that arrive at a node simultaneously are ordered by the rank of their links, lowest first, and then at random. A
+    /// bottleneck sends the packets of its flows at equal intervals, so packets of different flows repeatedly arrive at the
+    /// bottleneck in the same nanosecond. The order then decides which flow gets the last place in the queue.
     #[inline]
     pub const fn arrival(time: u64, link: u32, rank: u8) -> Entry {
         let Entry { key, .. } = Entry::new(time, Class::Arrival, link);
@@ -67,7 +68,7 @@ impl Entry {
         }
     }
 
-    /// Returns the number of the item that the entry concerns.
+    /// Returns the number of the node, link or change that the entry concerns.
     pub const fn number(self) -> u32 {
         self.key as u32
     }
@@ -75,7 +76,7 @@ impl Entry {
 
 /// Number of days in a year; a power of two and a multiple of 64.
 const DAYS: u64 = 1 << 14;
-/// No place in the pool.
+/// Marks the absence of an index into the pool.
 const NONE: u32 = u32::MAX;
 /// Number of days after which the width of a day is adjusted.
 const REVIEW: u32 = 256;
@@ -86,7 +87,7 @@ struct Slot {
     next: u32,
 }
 
-/// A calendar queue (Brown 1988) with one sorted day.
+/// A calendar queue (Brown 1988) in which only the current day is sorted.
 #[derive(Debug)]
 pub struct Calendar {
     /// Entries of the current day, the earliest last.
@@ -202,14 +203,14 @@ impl Calendar {
             }
             day = next;
             if day - self.today >= DAYS - 1 {
-                // All days of the year contain entries of later years only.
+                // All entries in the days of this year belong to later years.
                 let Some(earliest) = self.earliest() else { return false };
                 day = (earliest >> self.width) - 1;
             }
         }
     }
 
-    /// Returns the first day with entries after `day`, within a year.
+    /// Returns the first day after `day` that has entries, within a year.
     fn next_busy(&self, day: u64) -> Option<u64> {
         let start = day + 1;
         let mut at = start;
@@ -238,7 +239,7 @@ impl Calendar {
         earliest
     }
 
-    /// Makes `day` the current day. Returns `false` if the list of the day contains only entries of later years.
+    /// Makes `day` the current day. Returns `false` if all entries in its list belong to later years.
     fn open(&mut self, day: u64) -> bool {
         let slot = (day % DAYS) as usize;
         let mut index = self.heads[slot];
@@ -356,7 +357,8 @@ mod tests {
         assert!(calendar.pop(1_000_000).is_some());
     }
 
-    /// A hold model with gaps from nanoseconds to seconds, and some entries in the past.
+    /// After 500 pushes, one entry is removed for each entry that is pushed. The gaps between entries last from nanoseconds to
+    /// seconds; 1 % of the entries are in the past.
     #[test]
     fn calendar_order_equals_heap_order_at_every_density() {
         for (seed, scale) in [(1, 1e2), (2, 1e4), (3, 1e6), (4, 1e9), (5, 1e11)] {

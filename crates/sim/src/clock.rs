@@ -1,7 +1,7 @@
 //! Inexact clocks of senders.
 //!
 //! The clock of a real host is wrong by tens of ppm, so the periods of two hosts are never equal. In a simulator all periods
-//! would be equal, and flows with the same period would find the same queue in every period.
+//! would be equal, and flows with the same period would find the same queue length in every period.
 
 use faircast_core::time::Time;
 
@@ -12,7 +12,7 @@ pub struct Clock {
     ppb: i32,
 }
 
-/// Largest absolute error, ppm: a tenth.
+/// Largest absolute speed error, ppm (10 %).
 const LIMIT: f64 = 100_000.0;
 
 const BILLION: u128 = 1_000_000_000;
@@ -22,7 +22,7 @@ impl Clock {
     /// too slow.
     ///
     /// # Errors
-    /// When the error exceeds a tenth, or is not a number.
+    /// When the error exceeds 10 %, or is not a number.
     pub fn fast_by(ppm: f64) -> Result<Clock, ClockError> {
         if ppm.abs() <= LIMIT {
             Ok(Clock { ppb: (ppm * 1e3).round() as i32 })
@@ -70,7 +70,7 @@ impl Clock {
 
 /// The error of a clock exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error("a clock error of {ppm} ppm is not possible; use -{LIMIT} to {LIMIT}")]
+#[error("a clock error of {ppm} ppm is out of range; use -{LIMIT} to {LIMIT} ppm")]
 pub struct ClockError {
     /// Requested error, ppm.
     pub ppm: f64,
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_is_converted_to_the_earliest_time_that_reaches_it() {
+    fn clock_reading_is_converted_to_its_earliest_time() {
         for ppm in [-90_000.0, -50.0, -0.001, 0.001, 10.0, 100_000.0] {
             let clock = clock(ppm);
             for reading in [1, 7, 1_000_003, 86_400_000_000_000] {
@@ -115,9 +115,12 @@ mod tests {
     }
 
     #[test]
-    fn clock_errors_of_more_than_a_tenth_are_refused() {
+    fn clock_errors_above_ten_percent_are_refused() {
         let error = Clock::fast_by(200_000.0).expect_err("too much");
-        assert_eq!(error.to_string(), "a clock error of 200000 ppm is not possible; use -100000 to 100000");
+        assert_eq!(
+            error.to_string(),
+            "a clock error of 200000 ppm is out of range; use -100000 to 100000 ppm"
+        );
         assert!(Clock::fast_by(f64::NAN).is_err());
     }
 }

@@ -1,14 +1,14 @@
 //! Histogram of the delays of packets in a queue.
 
-/// Delays between two counted moments, in a histogram with 48 cells per decade from 1 us to 1000 s, plus one cell below and one
-/// above.
+/// Histogram of packet delays in one interval between counted moments. It has 48 cells per decade from 1 us to 1000 s, one cell
+/// for smaller delays, and one cell for larger delays.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DelayCounts {
     cells: Vec<u32>,
     packets: u64,
     /// Sum of the delays, in seconds.
     sum: f64,
-    /// Number of packets that left after packets that had arrived later.
+    /// Number of reordered packets: packets that left after a packet that had arrived later.
     reordered: u64,
 }
 
@@ -31,7 +31,7 @@ impl DelayCounts {
         self.sum += seconds;
     }
 
-    /// Counts a packet that left after packets that had arrived later.
+    /// Counts a packet that left after a packet that had arrived later.
     pub(crate) const fn note_reordered(&mut self) {
         self.reordered += 1;
     }
@@ -49,7 +49,7 @@ impl DelayCounts {
         self.packets
     }
 
-    /// Returns the number of packets that left after packets that had arrived later.
+    /// Returns the number of reordered packets: packets that left after a packet that had arrived later.
     pub const fn reordered(&self) -> u64 {
         self.reordered
     }
@@ -59,7 +59,7 @@ impl DelayCounts {
         (self.packets > 0).then(|| self.sum / self.packets as f64)
     }
 
-    /// Returns the `share` quantile of the delays in seconds, accurate to 5 %; `None` without packets.
+    /// Returns the `share` quantile of the delays in seconds, accurate to within 5 %; `None` without packets.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let wanted = share.clamp(0.0, 1.0) * self.packets as f64;
         let mut below = 0.0;
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_exact_to_within_one_bin() {
+    fn delay_quantiles_are_accurate_to_within_one_cell() {
         let mut delays = DelayCounts::default();
         (1..=1000).for_each(|n| delays.add(f64::from(n) * 1e-4));
         for share in [0.05, 0.5, 0.95, 0.99] {

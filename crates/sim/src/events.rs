@@ -1,7 +1,8 @@
 //! Events of a run, in order of time.
 //!
-//! With [`Options::events`](crate::Options::events), the engine records events with the clock of the affected host or link, even
-//! where it computes ahead. [`Engine::take_events`](crate::Engine::take_events) returns the complete events in order of time.
+//! With [`Options::events`](crate::Options::events), the engine records each event with the simulated time of the affected host
+//! or link, even if the engine computes this host or link ahead. [`Engine::take_events`](crate::Engine::take_events) returns the
+//! complete events in order of time.
 
 use crate::network::{FlowId, LinkId};
 use faircast_aqm::LossCause;
@@ -56,7 +57,7 @@ pub enum Happening {
     Follows {
         /// The session.
         flow: FlowId,
-        /// The member; `None` without one.
+        /// The new representative or limiting receiver; `None` for no receiver.
         member: Option<u32>,
     },
     /// A receiver changed its number of layers.

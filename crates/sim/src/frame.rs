@@ -1,4 +1,4 @@
-//! Frames: small representations of packets inside links, which refer to the stored packet of a session.
+//! Frames: small representations of packets inside links. A frame of a session's packet refers to the stored packet.
 
 use faircast_aqm::Ecn;
 use faircast_core::packet::{Data, Layer, Order, Report};
@@ -17,8 +17,8 @@ pub struct Frame {
     pub rank: u8,
     /// Generation of the connection within the flow.
     pub generation: u8,
-    /// ECN codepoint at the sender: whether the packet may be marked, and by which queue of a dual queue. A mark is not recorded
-    /// here.
+    /// ECN codepoint at the sender. The codepoint determines whether the packet may be marked, and which queue of a dual queue
+    /// the packet enters. A mark is not recorded here.
     pub ecn: Ecn,
     /// Whether the packet carries a congestion mark.
     pub marked: bool,
@@ -36,13 +36,13 @@ impl Frame {
 /// Content of a frame.
 #[derive(Debug, Clone, Copy)]
 pub enum Body {
-    /// A session's data; the number is the place in the store.
+    /// A session's data; the number is its index in the store.
     Data(u32),
     Report(Report),
     Segment(Segment),
     Feedback(Feedback),
     Datagram(u32),
-    /// A session's data for one member, and the place in the store.
+    /// A session's data for one member, and the index of the data in the store.
     Direct {
         slot: u32,
         member: u32,
@@ -54,7 +54,7 @@ pub enum Body {
 const _: () = assert!(size_of::<Frame>() <= 72);
 
 impl Body {
-    /// Returns the place in the store.
+    /// Returns the index in the store.
     pub const fn slot(&self) -> Option<u32> {
         match *self {
             Body::Data(slot) | Body::Direct { slot, .. } => Some(slot),

@@ -34,7 +34,7 @@ pub struct SessionSpec {
     pub members: Vec<ReceiverSpec>,
     /// Start time of the source.
     pub start: Time,
-    /// Time at which it stops sending; [`Time::NEVER`] for no stop.
+    /// Time at which the source stops sending; [`Time::NEVER`] if it never stops.
     pub stop: Time,
     /// Delay of a join for each router that must request the group.
     pub join_latency: Span,
@@ -52,7 +52,7 @@ pub struct ReceiverSpec {
     pub node: NodeId,
     /// Join time.
     pub join: Time,
-    /// Time at which the receiver leaves; [`Time::NEVER`] for no leave.
+    /// Time at which the receiver leaves; [`Time::NEVER`] if it never leaves.
     pub leave: Time,
     /// Total time as the representative after which the receiver sends no more reports (paper 000, 3.3.4).
     pub mute_after: Option<Span>,
@@ -87,7 +87,7 @@ pub struct UnicastSpec {
     pub to: NodeId,
     /// Start time.
     pub start: Time,
-    /// Time at which it stops sending; [`Time::NEVER`] for no stop.
+    /// Time at which the sender stops sending; [`Time::NEVER`] if it never stops.
     pub stop: Time,
     /// Data of the application.
     pub supply: ApplicationData,
@@ -158,7 +158,8 @@ pub enum Mode {
     Evented,
 }
 
-/// A transformation of every packet of a session when it leaves its host, for example by encoding and decoding.
+/// A transformation that changes every packet of a session when the packet leaves its host, for example encoding followed by
+/// decoding.
 pub trait PacketTransform: Send {
     /// Returns the packet to be sent.
     fn pass(&mut self, packet: &Packet) -> Packet;
@@ -273,7 +274,7 @@ impl Network {
         self.topology.link(from, to, spec)
     }
 
-    /// Adds a link in both directions. The second link leads from `b` to `a`.
+    /// Adds one link in each direction: the first from `a` to `b`, the second from `b` to `a`.
     pub fn duplex(&mut self, a: NodeId, b: NodeId, there: LinkSpec, back: LinkSpec) -> (LinkId, LinkId) {
         self.topology.duplex(a, b, there, back)
     }
@@ -376,8 +377,8 @@ impl Network {
         self.router(node, Arc::new(aggregation::Config { hold }));
     }
 
-    /// Adds a router to a node, which processes the packets of sessions that leave the node. It replaces an earlier router of the
-    /// node.
+    /// Adds a router to a node, in place of an earlier router of the node. The router processes the packets of sessions that
+    /// leave the node.
     pub fn router(&mut self, node: NodeId, spec: Arc<dyn RouterSpec>) {
         self.routers.retain(|(other, _)| *other != node);
         self.routers.push((node, spec));
@@ -395,12 +396,12 @@ impl Network {
         self.relays.push((above, member, below, spec));
     }
 
-    /// Makes the clock of a flow's sender or source too fast by `ppm` millionths, or too slow if negative. All its periods and
-    /// timers follow this clock. The clocks of receivers are exact, and so are the start and stop times of flows and the times of
-    /// applications. The last call for a flow applies.
+    /// Makes the clock of a flow's sender or source too fast by `ppm` millionths, or too slow if `ppm` is negative. All periods
+    /// and timers of the sender or source follow this clock. The clocks of receivers are exact, and so are the start and stop
+    /// times of flows and the times of applications. The last call for a flow applies.
     ///
     /// # Errors
-    /// When the error exceeds a tenth.
+    /// When the error exceeds 10 %.
     pub fn clock_error(&mut self, flow: FlowId, ppm: f64) -> Result<(), ClockError> {
         self.clocks.push((flow, Clock::fast_by(ppm)?));
         Ok(())

@@ -92,7 +92,7 @@ pub struct FlowOutcome {
 /// Outcome of a session's tree. Members are numbered from zero; `None` is the source.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TreeOutcome {
-    /// Packets that parents sent again, without packets for local groups.
+    /// Packets that parents sent again, not counting packets for local groups.
     pub repairs: u64,
     /// Data packets sent by all parents.
     pub sent: u64,
@@ -102,11 +102,11 @@ pub struct TreeOutcome {
     pub reports: u64,
     /// Packets that reached a member that already had them.
     pub duplicates: u64,
-    /// Moves of children into local groups.
+    /// Number of times that a child moved into a local group.
     pub moves: u64,
-    /// Timeouts that closed the window of an agent: time and agent.
+    /// Timeouts that reset the window of an agent to slow start: time and agent.
     pub slow_starts: Vec<(Time, u32)>,
-    /// Sending window of the source, recorded when it changed by a hundredth.
+    /// Sending window of the source, recorded when it changed by 1 %.
     pub trace: Vec<(Time, f64)>,
     /// Windows at the times of [`FlowOutcome::samples`]. Windows of agents are only included in trees of up to a thousand
     /// members.
@@ -161,7 +161,7 @@ impl FlowCounts {
 pub struct LayerOutcome {
     /// Data packets sent.
     pub sent: u64,
-    /// Bytes of these packets.
+    /// Total size of these packets, bytes.
     pub bytes: u64,
     /// Rate of the layer at the times of [`FlowOutcome::samples`]; zero while the layer is off.
     pub rates: Vec<Rate>,
@@ -172,7 +172,7 @@ pub struct LayerOutcome {
 pub struct MemberOutcome {
     /// Data packets received, including late packets and duplicates.
     pub packets: u64,
-    /// Bytes of these packets.
+    /// Total size of these packets, bytes.
     pub bytes: u64,
     /// Data packets found lost; for a unicast flow, data packets lost by links.
     pub lost: u64,
@@ -180,7 +180,7 @@ pub struct MemberOutcome {
     pub delivered: u64,
     /// Reports or acknowledgements sent.
     pub reports: u64,
-    /// Reports of a session that acknowledge received packets.
+    /// Reports that acknowledge received packets; 0 for a unicast flow.
     pub acknowledgements: u64,
     /// Congestion events that were not reported.
     pub suppressed: u64,
@@ -274,7 +274,8 @@ pub struct LinkOutcome {
     /// Samples of the link, if it was probed.
     pub samples: Vec<LinkSample>,
     /// Delays of packets from their offer to the end of their transmission, if the link was probed. There is one histogram for
-    /// each interval between counted moments ([`Network::count_until`](crate::Network::count_until)), by the time of the offer.
+    /// each interval between counted moments ([`Network::count_until`](crate::Network::count_until)). A packet belongs to the
+    /// interval in which it was offered.
     pub delays: Vec<DelayCounts>,
 }
 
@@ -326,7 +327,7 @@ pub struct LinkSample {
     pub at: Time,
     /// Waiting packets, without the packet in transmission.
     pub waiting: u32,
-    /// Bytes of these packets.
+    /// Total size of these packets, bytes.
     pub waiting_bytes: u64,
     /// Bytes that have left the link so far.
     pub departed_bytes: u64,

@@ -1,7 +1,7 @@
 //! Prefetch: a hint to the processor that memory will be needed soon.
 //!
-//! With 10,000 flows, a simulation mostly waits for memory. Prefetching the memory for the next entries of the calendar makes it
-//! two to three times as fast. The hint affects only the duration, never the outcome.
+//! With 10,000 flows, a simulation mostly waits for memory. Prefetching the memory for the next entries of the calendar makes the
+//! simulation two to three times as fast. Prefetching never affects the outcome.
 
 /// Prefetches all cache lines of a value.
 #[inline]

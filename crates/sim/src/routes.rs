@@ -146,7 +146,7 @@ mod tests {
     use faircast_core::time::{Rate, Span};
 
     #[test]
-    fn a_tree_carries_each_packet_once_over_each_link() {
+    fn session_tree_has_each_link_once_and_names_its_members() {
         let delay = Span::from_millis(1);
         let spec = LinkSpec::new(Rate::from_mbps(1.0), delay, QueueSpec::UNLIMITED);
         // 0 - 1 - {2, 3 - {4, 5}}

@@ -42,7 +42,7 @@ pub struct LinkSnapshot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// The run has not reached the requested time.
-    #[error("the run has reached {reached:?}, not {at:?}: go on with Engine::run_until first")]
+    #[error("the run has only reached {reached:?}, and not {at:?}: call Engine::run_until first")]
     NotReached {
         /// Requested time.
         at: Time,
@@ -54,7 +54,7 @@ pub enum SnapshotError {
     NotKept {
         /// Requested time.
         at: Time,
-        /// Name of the period that does not divide the time.
+        /// Name of the period of which the requested time is not a multiple.
         period: &'static str,
     },
 }

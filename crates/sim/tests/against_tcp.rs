@@ -1,4 +1,4 @@
-//! The transport presets competing with one TCP flow with the settings of Linux, over short and long paths. `make bench-tcp`
+//! Each transport preset competes with one TCP flow with the settings of Linux, over short and long paths. `make bench-tcp`
 //! measures the same between network namespaces (docs/design/congestion-control.md).
 
 mod nets;
@@ -52,7 +52,7 @@ fn ratios(scheme: &str, rtt_millis: u64, seed: u64) -> Vec<f64> {
         ..Options::default()
     };
     let flows = net.run(&options).expect("a sound network").flows;
-    // The start, which is not measured, lasts twenty round-trip times with a full queue.
+    // The start is not measured. It lasts for twenty round-trip times, each computed with a full queue.
     let trip = rtt_millis as f64 / 1e3 + f64::from(product.max(50)) * 12e3 / (MBPS * 1e6);
     let first = 2 + (20.0 * trip) as usize;
     let minutes = [first..62, 62..122, 122..182].map(|seconds| {
@@ -79,11 +79,11 @@ fn medians(scheme: &str, rtt_millis: u64) -> Vec<f64> {
 }
 
 #[test]
-fn ormcc_and_le_sbcc_share_fairly_at_every_rtt() {
+fn ormcc_and_le_sbcc_share_fairly_with_tcp_at_every_rtt() {
     for (scheme, least, most) in [("ormcc", 0.75, 1.25), ("le-sbcc", 0.6, 1.4)] {
         for rtt in [1, 20, 50, 100, 200] {
             let medians = medians(scheme, rtt);
-            // Cycles last 50 s. A session that is late in the first cycle must wait for the next cycle.
+            // A cycle of the session's rate lasts 50 s. A session that is late in the first cycle must wait for the next one.
             let first = if rtt == 200 { 0.5 } else { least };
             assert!((first..most).contains(&medians[0]), "{scheme} at {rtt} ms: {medians:?}");
             assert!(

@@ -20,7 +20,7 @@ fn run(net: &Network, seconds: f64) -> Outcome {
     net.run(&options).expect("a sound network")
 }
 
-/// Returns the mean rate of a flow's members from second `from` on, in bit/s.
+/// Returns the mean rate of a flow's members after the first `from` seconds, in bit/s.
 fn rate_from(outcome: &Outcome, flow: usize, from: usize) -> f64 {
     let bins = &outcome.flows[flow].received_bins[from..];
     let members = outcome.flows[flow].members.len() as f64;
@@ -32,8 +32,8 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// Runs a session with one receiver and a TCP flow over a drop-tail bottleneck. Returns the session's rate relative to TCP's
-/// rate. Small datagrams with irregular gaps use 3 % of the bottleneck. They prevent a rhythm of the two flows in which one flow
-/// always finds a full queue.
+/// rate. Small datagrams with irregular gaps use 3 % of the bottleneck. Without them, the two flows could fall into a rhythm in
+/// which one flow always finds a full queue.
 fn beside_tcp(scheme_text: &str, tcp: &str, mbps: f64, packets: u32, seed: u64) -> f64 {
     let mut net = Network::new(seed);
     let leaf = net.node();
@@ -58,7 +58,7 @@ fn beside_tcp(scheme_text: &str, tcp: &str, mbps: f64, packets: u32, seed: u64) 
     rate_from(&outcome, 0, 40) / rate_from(&outcome, 1, 40)
 }
 
-/// Returns the means over six seeds at each of two bottlenecks.
+/// Returns the ratio of the rates at each of two bottlenecks, as the mean over six seeds.
 fn ratios_beside(scheme_text: &str, tcp: &str) -> [f64; 2] {
     let ratios = [(2.0, 25), (5.0, 60)].map(|(mbps, packets)| {
         let ratios = [1, 2, 3, 4, 5, 6].map(|seed| beside_tcp(scheme_text, tcp, mbps, packets, seed));
@@ -68,7 +68,7 @@ fn ratios_beside(scheme_text: &str, tcp: &str) -> [f64; 2] {
     ratios
 }
 
-/// T-PG-10. Like NewReno, PGMCC repairs any number of losses in a window without a timeout. Reno does not, and gets a smaller
+/// Like NewReno, PGMCC repairs any number of losses in a window without a timeout. Reno does not, and gets a smaller
 /// share of a queue with bursts of losses.
 #[test]
 fn pgmcc_shares_a_queue_with_tcp_within_thirty_percent() {
@@ -108,10 +108,11 @@ fn with_independent_losses(scheme_text: &str, receivers: usize, seed: u64) -> f6
 }
 
 /// In theory, a scheme that follows one receiver keeps its rate when other receivers have independent losses of the same
-/// probability. A scheme that uses the lowest of many estimates loses rate with the number of receivers, because one of the
-/// estimates is always too low. The equation gives TCP a rate of 1.8 Mbit/s at this loss and a round-trip time of 50 ms.
+/// probability. A scheme that uses the lowest of many estimates gets slower with the number of receivers, because one of the
+/// estimates is always too low. At this loss probability and a round-trip time of 50 ms, the throughput equation gives TCP a rate
+/// of 1.8 Mbit/s.
 #[test]
-fn independent_losses_slow_tfmcc_but_hardly_pgmcc() {
+fn independent_losses_slow_down_tfmcc_but_hardly_pgmcc() {
     let rates = |text: &str| {
         [1, 16, 64]
             .map(|receivers| mean(&[1, 2, 3].map(|seed| with_independent_losses(text, receivers, seed))))

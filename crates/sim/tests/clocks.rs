@@ -1,4 +1,4 @@
-//! Senders with inexact clocks. Their periods and timers follow these clocks only.
+//! Senders with inexact clocks. All periods and timers of a sender follow its clock.
 
 mod nets;
 
@@ -48,14 +48,14 @@ fn source_with_a_fast_clock_sends_its_timetable_faster() {
 }
 
 #[test]
-fn datagram_rate_follows_the_sources_clock() {
+fn datagram_rate_follows_the_clock_of_the_source() {
     let (exact, fast) = sent(datagrams);
     assert!((fast / exact - 1.01).abs() < 2e-4, "{exact} and {fast}");
 }
 
 /// Over a failed link no host answers, so TCP has one timeout after another.
 #[test]
-fn tcp_timeouts_follow_the_sources_clock() {
+fn tcp_timeouts_follow_the_clock_of_the_source() {
     let sent = |ppm: f64| {
         let mut net = Network::new(1);
         let (a, b, c) = (net.node(), net.node(), net.node());
@@ -100,10 +100,10 @@ fn both_engines_agree_on_networks_with_clock_errors() {
     }
 }
 
-/// Two sessions with timetables of one period always keep their distance. With clocks that differ by 10 ppm, the distance changes
+/// Two sessions whose timetables have equal periods keep a constant offset. With clocks that differ by 10 ppm, the offset changes
 /// by 10 us per second.
 #[test]
-fn timetables_of_different_clocks_drift_apart() {
+fn timetables_of_sources_with_different_clocks_drift_apart() {
     let distance = |ppm: f64| {
         let mut net = Network::new(1);
         let (a, b, hub, end) = (net.node(), net.node(), net.node(), net.node());

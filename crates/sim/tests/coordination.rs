@@ -22,7 +22,8 @@ struct Server {
     flows: Vec<FlowId>,
 }
 
-/// Builds a server behind 10 Mbit/s, a bottleneck of 1 Mbit/s with 20 packets, and clients (paper 002, figure 4.3).
+/// Builds a server behind a link of 10 Mbit/s, a bottleneck of 1 Mbit/s with a buffer of 20 packets, and clients (paper 002,
+/// figure 4.3).
 fn server(seed: u64, clients: u32) -> Server {
     let mut network = Network::new(seed);
     let [server, left, right] = [0; 3].map(|_| network.node());
@@ -142,7 +143,7 @@ fn both_modes_agree_with_every_kind_of_coordination() {
 }
 
 #[test]
-fn single_member_behaves_like_uncoordinated_newreno() {
+fn single_coordinated_flow_behaves_like_uncoordinated_newreno() {
     for protocol in
         ["tcp-newreno,preset=ns2001", "tcp-newreno,preset=rfc", "tcp-newreno,preset=linux", "tcp-newreno"]
     {
@@ -196,9 +197,9 @@ fn groups_of(outcome: &Outcome) -> Vec<u32> {
 }
 
 #[test]
-fn measured_groups_share_a_bottleneck_in_both_modes() {
-    // Clients with a difference of 2 ms share a path. A difference of 8 ms makes another path (figure 4.3 with delta = 1 and 4
-    // ms), and the second slow link a third one.
+fn clients_of_one_measured_group_share_a_path_in_both_modes() {
+    // Clients whose round-trip times differ by 2 ms share a path. A difference of 8 ms makes a second path (figure 4.3 with delta
+    // = 1 and 4 ms), and the second slow link makes a third path.
     let clients = [(2, 0), (2, 0), (3, 0), (6, 0), (6, 0), (2, 1), (2, 1)];
     for seed in 1..4 {
         let mut it = behind(seed, &clients, 5);
@@ -242,7 +243,7 @@ fn all_downloads_complete_with_every_kind_of_coordination() {
 }
 
 #[test]
-fn datagram_flows_have_the_mean_rate_of_their_groups_tcp_flows() {
+fn datagram_flow_has_the_mean_rate_of_tcp_flows_in_its_group() {
     let shares = |way: Option<&str>| {
         let mut it = server(2, 6);
         for number in 0..4 {

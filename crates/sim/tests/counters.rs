@@ -60,7 +60,7 @@ fn cuts_and_timeouts_do_not_depend_on_sampling() {
 }
 
 #[test]
-fn counters_continue_over_connections() {
+fn counters_continue_across_the_connections_of_a_flow() {
     let outcome = run(&bottleneck(4, "tcp-reno", transfers()), 120.0, Span::from_millis(500));
     let mut timeouts = 0;
     for flow in &outcome.flows {
@@ -127,7 +127,7 @@ fn every_datagram_that_a_link_loses_is_counted() {
 }
 
 #[test]
-fn counts_up_to_a_time_equal_counts_of_a_run_until_that_time() {
+fn flow_counts_at_a_time_equal_those_of_a_run_that_ends_then() {
     let mut net = bottleneck(3, "tcp-reno", transfers());
     let moments = [at(17.123), at(31.0), at(44.4)];
     let short: Vec<Outcome> =
@@ -147,7 +147,7 @@ fn counts_up_to_a_time_equal_counts_of_a_run_until_that_time() {
 }
 
 #[test]
-fn link_counts_at_a_time_equal_those_of_a_run_until_that_time() {
+fn link_counts_at_a_time_equal_those_of_a_run_that_ends_then() {
     let mut holding = bottleneck(3, "tcp-reno", transfers());
     let (a, b) = (holding.node(), holding.node());
     let red = LinkSpec { queue: "red,floyd,limit=30".parse().expect("a queue"), ..nets::link(1.0, 20, 12) };

@@ -1,8 +1,8 @@
 //! Recorded digests of the results of each family of networks. A refactoring must not change any digest.
 //!
 //! After a change of behaviour, renew the digests: `FAIRCAST_BLESS=1 cargo test -p faircast-sim --test digests`. The digests
-//! apply to the `ln` and `exp` of one platform. On a platform with other last bits, `tests/evented_equivalence.rs` still verifies
-//! that both engines agree.
+//! depend on the last bits of the platform's `ln` and `exp`. On a platform with other last bits, `tests/evented_equivalence.rs`
+//! still verifies that both engines agree.
 
 mod nets;
 

@@ -50,17 +50,17 @@ fn engines_agree_on_a_star_with_ormcc_and_tcp() {
 }
 
 #[test]
-fn engines_agree_on_a_star_with_single_receivers_and_datagrams() {
+fn engines_agree_on_a_star_with_competing_sessions_or_datagrams() {
     assert_twins(&nets::star(8, nets::Background::Sessions), 40.0);
     assert_twins(&nets::star(8, nets::Background::Datagrams), 40.0);
 }
 
 #[test]
-fn engines_agree_on_a_tree_with_single_receivers_at_each_leaf() {
+fn engines_agree_on_a_tree_with_competing_sessions() {
     assert_twins(&nets::tree(4, 5), 40.0);
 }
 
-/// With few receivers, their links process packets in batches, and answers return at once.
+/// With few receivers, the links to the receivers process packets in batches, and the receivers' reports return at once.
 #[test]
 fn engines_agree_on_one_to_three_receivers_and_other_flows() {
     for receivers in 1..4 {

@@ -18,8 +18,8 @@ fn gmcc(options: &str, source: NodeId, receivers: &[NodeId]) -> SessionSpec {
     SessionSpec { scheme, ..session(source, members) }
 }
 
-/// Builds a unicast flow with headers of 40 bytes. Packets of exactly the size of the session's packets would arrive in step with
-/// departures. TCP's packets would then find the buffer full either never or always.
+/// Builds a unicast flow with headers of 40 bytes. If its packets had exactly the size of the session's packets, they would
+/// arrive at the bottleneck in step with departures. TCP's packets would then find the buffer full either never or always.
 fn unicast(protocol: UnicastProtocol, from: NodeId, to: NodeId, start: f64) -> UnicastSpec {
     UnicastSpec { packet_size: 1040, ..nets::unicast(protocol, from, to, start) }
 }
@@ -145,9 +145,8 @@ fn changes(member: &MemberOutcome) -> Vec<(f64, u8)> {
     member.subscriptions.iter().map(|(at, layer)| (at.as_secs_f64(), *layer)).collect()
 }
 
-/// T-GM-9.
 #[test]
-fn two_bottlenecks_need_exactly_two_layers() {
+fn session_behind_two_bottlenecks_uses_exactly_two_layers() {
     for seed in 1..=2 {
         let outcome = run(&two_links(seed, "", [1.0, 10.0]), 100.0);
         let [slow, fast] = members(&outcome) else { panic!("two receivers") };
@@ -158,7 +157,6 @@ fn two_bottlenecks_need_exactly_two_layers() {
     }
 }
 
-/// T-GM-10.
 #[test]
 fn late_receiver_behind_a_shared_bottleneck_joins_a_layer() {
     for seed in 1..=2 {
@@ -172,7 +170,6 @@ fn late_receiver_behind_a_shared_bottleneck_joins_a_layer() {
     }
 }
 
-/// T-GM-11.
 #[test]
 fn rates_behind_six_bottlenecks_increase_with_capacity() {
     let outcome = run(&six(1, ""), 600.0);
@@ -185,9 +182,10 @@ fn rates_behind_six_bottlenecks_increase_with_capacity() {
     }
 }
 
-/// T-GM-12, with the harmonic mean. With the mean of the paper's text, receivers often leave before the pause is over.
+/// This test uses the harmonic mean (`cor=harmonic`). With the mean of the paper's text, receivers often leave the layer before
+/// the pause is over.
 #[test]
-fn receiver_joins_a_layer_in_a_traffic_pause_and_leaves_after() {
+fn receiver_joins_layer_in_a_traffic_pause_and_leaves_it_later() {
     for seed in 1..=2 {
         let outcome = run(&pausing(seed, ",cor=harmonic", 14.0), 220.0);
         let [_, second] = members(&outcome) else { panic!("two receivers") };
@@ -200,7 +198,7 @@ fn receiver_joins_a_layer_in_a_traffic_pause_and_leaves_after() {
 }
 
 #[test]
-fn on_a_local_network_fast_receivers_join_within_seconds() {
+fn fast_receivers_on_a_local_network_join_a_layer_in_seconds() {
     let outcome = run(&local(1, &[2.0, 10.0, 40.0, 100.0]), 60.0);
     let [slow, others @ ..] = members(&outcome) else { panic!("four receivers") };
     for member in others {

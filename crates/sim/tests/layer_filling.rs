@@ -15,8 +15,8 @@ const LINKS: [f64; 6] = [2.0, 4.0, 8.0, 16.0, 32.0, 100.0];
 const SECS: u64 = 40;
 const FASTEST: usize = LINKS.len() - 1;
 
-/// Runs a session with queues of 50 kB and round-trip times of at least 20 ms. Leaves take two seconds, as with the default
-/// timers of routers.
+/// Runs a session with queues of 50 kB and round-trip times of at least 20 ms. Leaving a layer takes two seconds, as with the
+/// default timers of routers.
 fn six(scheme: &str, seed: u64) -> Outcome {
     let (mut net, mut starts) = (Network::new(seed), Rng::new(seed, 9));
     let (source, servers, hub) = (net.node(), net.node(), net.node());
@@ -74,7 +74,7 @@ fn got(outcome: &Outcome, receiver: usize, bytes: u64) -> Option<usize> {
 }
 
 #[test]
-fn fastest_gmcc_receiver_has_half_of_tcps_rate_in_ten_seconds() {
+fn fastest_gmcc_receiver_reaches_half_of_tcp_rate_within_10_s() {
     let mut after: Vec<usize> =
         (31..36).map(|seed| half_after(&six("gmcc", seed), FASTEST).unwrap_or(usize::MAX)).collect();
     after.sort_unstable();
@@ -82,7 +82,7 @@ fn fastest_gmcc_receiver_has_half_of_tcps_rate_in_ten_seconds() {
 }
 
 #[test]
-fn gmcc_receivers_have_half_of_tcps_rate_after_20_megabytes() {
+fn gmcc_receivers_have_half_of_tcp_rate_after_20_megabytes() {
     for seed in [31, 32, 33] {
         let outcome = six("gmcc", seed);
         for (receiver, link) in LINKS.iter().enumerate() {
@@ -95,7 +95,7 @@ fn gmcc_receivers_have_half_of_tcps_rate_after_20_megabytes() {
 }
 
 #[test]
-fn fast_smcc_receivers_have_half_of_tcps_rate_in_15_seconds() {
+fn fast_smcc_receivers_reach_half_of_tcp_rate_within_15_s() {
     for seed in [31, 32, 33] {
         let outcome = six("smcc", seed);
         let after = half_after(&outcome, FASTEST);
@@ -108,7 +108,7 @@ fn fast_smcc_receivers_have_half_of_tcps_rate_in_15_seconds() {
 }
 
 #[test]
-fn rlc_default_points_double_the_fastest_receivers_bytes() {
+fn default_sync_points_double_bytes_of_the_fastest_rlc_receiver() {
     for seed in [31, 32, 33] {
         let outcome = six("rlc", seed);
         let letter = six("rlc,points=doubling", seed);

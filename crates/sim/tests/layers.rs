@@ -1,4 +1,4 @@
-//! The layers that links carry and receivers get.
+//! Tests of the layers that links carry and that receivers get.
 
 mod nets;
 
@@ -70,7 +70,7 @@ fn before(moment: Time, span: Span) -> Time {
 }
 
 #[test]
-fn a_link_carries_a_layer_until_the_leave_delay() {
+fn link_carries_a_layer_until_the_leave_delay_ends() {
     let (net, links) = star(&[0.5], |_, _| {});
     let outcome = run(&net, 120.0);
     let member = &outcome.flows[0].members[0];
@@ -85,7 +85,7 @@ fn a_link_carries_a_layer_until_the_leave_delay() {
 }
 
 #[test]
-fn second_receiver_of_a_layer_waits_only_for_one_router() {
+fn join_of_a_second_receiver_waits_for_only_one_router() {
     let (net, links) = star(&[0.5, 4.0], |number, it| {
         if number == 0 {
             it.join = at(60.0);
@@ -107,7 +107,7 @@ fn second_receiver_of_a_layer_waits_only_for_one_router() {
     assert!(begins(links[0], asked).since(asked) >= JOIN + JOIN, "the link from the source opens last");
     let (asked, _) = join(late);
     assert!(asked > at(60.0));
-    // The fast receiver already receives the layer, so its packets reach the router, many per second.
+    // The fast receiver already receives the layer, so packets of this layer reach the router many times per second.
     let waits = begins(links[1], asked).since(asked);
     assert!(waits >= JOIN && waits < JOIN + Span::from_millis(500), "{waits}");
 }

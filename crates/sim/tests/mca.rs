@@ -1,4 +1,4 @@
-//! Claims of paper 000 about MCA (appendix D.4) and MCA+ (5.3), on separate networks.
+//! Claims of paper 000 about MCA (appendix D.4) and MCA+ (5.3), each on its own network.
 
 mod nets;
 
@@ -157,8 +157,9 @@ fn mean_rate(outcome: &Outcome, flows: std::ops::Range<usize>, from: f64, to: f6
     flows.map(|flow| rate(outcome, flow, from, to)).sum::<f64>() / count
 }
 
-/// T-MC-10 (paper 000, D.4.1). The thesis reports 0.9, 0.45 and 0.3 Mbit/s, and a utilisation of 83 % with binary indications and
-/// of 98 % with explicit rates. Its queues, 5.7 kB and 20.4 kB, are longer than here, and in the opposite order.
+/// Paper 000, D.4.1: with one, two and three sessions, the thesis reports 0.9, 0.45 and 0.3 Mbit/s per session. With binary
+/// indications, it reports a utilisation of 83 % and a queue of 5.7 kB; with explicit rates, 98 % and 20.4 kB. The queues of this
+/// simulation are shorter, and binary indications have the longer queue.
 #[test]
 fn three_mca_sessions_share_a_bottleneck_evenly() {
     for (mode, min_used, max_waiting) in [("bin", 0.83, 8_000.0), ("er", 0.97, 8_000.0)] {
@@ -179,8 +180,8 @@ fn three_mca_sessions_share_a_bottleneck_evenly() {
     }
 }
 
-/// T-MC-11 (paper 000, D.4.2). The thesis reports more than a third and less than a half. Here it is about a quarter, because the
-/// long session also has two and a half times the round-trip time of the other sessions.
+/// Paper 000, D.4.2: the thesis reports that the long session gets more than a third and less than a half of a bottleneck. Here
+/// it gets about a quarter, because its round-trip time is also two and a half times that of the other sessions.
 #[test]
 fn mca_rate_is_lower_over_two_bottlenecks_than_over_one() {
     for mode in ["bin", "er"] {
@@ -191,9 +192,9 @@ fn mca_rate_is_lower_over_two_bottlenecks_than_over_one() {
     }
 }
 
-/// T-MC-12 (paper 000, D.4.3). The thesis reports rates within 0.40 to 0.45 Mbit/s on all slower links.
+/// Paper 000, D.4.3: the thesis reports rates within 0.40 to 0.45 Mbit/s on all slower links.
 #[test]
-fn mca_session_with_16_receivers_does_not_drop_to_zero() {
+fn rate_of_an_mca_session_with_16_receivers_does_not_collapse() {
     for (mode, least) in [("bin", 0.27), ("er", 0.36)] {
         let outcome = star(scheme(&format!("mca,preset=published,mode={mode}")), 16, 1);
         let (group, slower) = (rate(&outcome, 0, 10.0, 100.0), mean_rate(&outcome, 9..17, 10.0, 100.0));
@@ -216,10 +217,10 @@ fn mca_plus_fills_a_bottleneck_without_loss_or_long_queue() {
     assert_eq!(outcome.links[0].counts.overflow, 0);
 }
 
-/// T-M+-8 (paper 000, 5.3.3), for a quarter of the time. The thesis reports the rate of a single receiver and hardly more
-/// reports, with and without losses.
+/// T-M+-8 (paper 000, 5.3.3), for a quarter of the time. According to the thesis, a session to many receivers has the rate of a
+/// session with one receiver and hardly more reports, with and without losses.
 #[test]
-fn mca_plus_session_with_64_receivers_has_the_rate_of_one() {
+fn mca_plus_rate_is_equal_with_one_and_with_64_receivers() {
     for (packets, max_reports) in [(200, 5.0), (10, 2.0)] {
         let outcome = plus_star(scheme("mca-plus,preset=published"), 64, packets, 100.0, 1);
         let (group, single) = (rate(&outcome, 0, 10.0, 100.0), mean_rate(&outcome, 1..193, 10.0, 100.0));

@@ -5,7 +5,7 @@ mod nets;
 use faircast_core::time::{Span, Time};
 use faircast_sim::{Mode, Network, Options, Watch};
 
-/// Returns the number of allocations from second `warm` until `arrivals` more packets have arrived.
+/// Returns the number of memory allocations between second `warm` and the moment at which `arrivals` more packets have arrived.
 fn allocations(network: &Network, mode: Mode, warm: f64, arrivals: u64) -> u64 {
     let options = Options {
         until: Time::from_secs_f64(1000.0),

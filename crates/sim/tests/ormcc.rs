@@ -1,5 +1,5 @@
-//! Claims of paper 000 about ORMCC, on stars of bottlenecks of 1 Mbit/s with two single receivers competing with the session at
-//! each bottleneck. The constants were chosen with a prototype in this set-up.
+//! Claims of paper 000 about ORMCC, on stars of bottlenecks of 1 Mbit/s. At each bottleneck, two sessions with one receiver each
+//! compete with the session under test. The constants were chosen with a prototype in this set-up.
 
 mod nets;
 
@@ -21,7 +21,7 @@ impl Star {
         Star { receivers, seed, report_loss: None, mute_after: None }
     }
 
-    /// Runs the session as flow 0, followed by the single receivers.
+    /// Runs the session as flow 0, and the sessions with one receiver as the following flows.
     fn run(&self) -> Outcome {
         let mut net = Network::new(self.seed);
         let (source, router) = (net.node(), net.node());
@@ -56,7 +56,7 @@ fn rate(outcome: &Outcome, flow: usize) -> f64 {
     members.iter().map(|member| member.bytes as f64).sum::<f64>() * 8.0 / SECONDS / members.len() as f64
 }
 
-/// Returns the session's rate relative to the rate of the single receivers.
+/// Returns the session's rate relative to the rate of the sessions with one receiver.
 fn ratio(outcome: &Outcome) -> f64 {
     let singles = 1..outcome.flows.len();
     let count = singles.len() as f64;
@@ -68,9 +68,9 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / count
 }
 
-/// T-OR-14. The bounds are those of the specification's prototype. The rate does not drop to zero with many receivers.
+/// The rate does not drop to zero with many receivers.
 #[test]
-fn group_has_nearly_the_rate_of_a_single_receiver() {
+fn session_rate_is_nearly_that_of_single_receiver_sessions() {
     let ratios = |receivers, seeds: u32| {
         mean((0..seeds).map(|seed| ratio(&Star::of(receivers, 1 + u64::from(seed)).run())))
     };
@@ -82,7 +82,7 @@ fn group_has_nearly_the_rate_of_a_single_receiver() {
     assert!((0.65..1.15).contains(&many), "{many}");
 }
 
-/// T-OR-12 (paper 000, 3.3.5): feedback hardly grows with the group, and almost all feedback is suppressed.
+/// Paper 000, 3.3.5: feedback hardly grows with the group, and almost all feedback is suppressed.
 #[test]
 fn feedback_of_64_receivers_is_less_than_that_of_two() {
     let outcome = Star::of(64, 3).run();
@@ -97,7 +97,7 @@ fn feedback_of_64_receivers_is_less_than_that_of_two() {
     assert!((sent as f64) < 2.0 * single, "{sent} against {single}");
 }
 
-/// T-OR-11 (paper 000, 3.3.2): losing every tenth report changes little.
+/// Paper 000, 3.3.2: losing every tenth report changes little.
 #[test]
 fn loss_of_every_tenth_report_hardly_changes_the_rate() {
     let rate_at = |report_loss| {
@@ -108,7 +108,7 @@ fn loss_of_every_tenth_report_hardly_changes_the_rate() {
     assert!((with / without - 1.0).abs() < 0.1, "{without} and {with}");
 }
 
-/// T-OR-15 (paper 000, 3.3.4): representatives that stop sending reports are replaced.
+/// Paper 000, 3.3.4: representatives that stop sending reports are replaced.
 #[test]
 fn silent_representatives_are_replaced() {
     let run = |mute_after, seed| rate(&Star { mute_after, ..Star::of(32, u64::from(seed)) }.run(), 0);

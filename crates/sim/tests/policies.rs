@@ -6,7 +6,7 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::Time;
 use faircast_sim::{Network, Options, SessionSpec};
 
-/// Duration of a run, seconds. Inverse increase (iiad) grows slowly after a linear start.
+/// Duration of a run, seconds. After a linear start, the policy iiad (inverse increase) raises the rate slowly.
 const SECONDS: f64 = 300.0;
 
 /// Returns the utilisation of a link of 2 Mbit/s and 40 ms by a session to two receivers behind the link, and the share of lost

@@ -45,9 +45,8 @@ fn in_two_phases(network: &Network, choose: impl Fn(u32) -> bool) -> (Network, u
     (network, changed)
 }
 
-/// Removes the results that depend on the number of phases. With one phase, a link decides losses on the wire when the packet is
-/// offered; with two phases, when it leaves the queue. A packet that a failure loses in the queue counts as carried with one
-/// phase, and appears as lost in taps with two.
+/// Returns the outcome without traversals, without the counts of lost packets, and without the losses of tapped packets on failed
+/// links.
 fn without_timing(mut outcome: Outcome) -> Outcome {
     outcome.traversals = 0;
     outcome.links.iter_mut().for_each(|link| link.counts.lost = 0);
@@ -179,7 +178,7 @@ fn both_engines_agree_on_every_discipline() {
 }
 
 #[test]
-fn packets_queued_at_a_slow_link_arrive_after_it_speeds_up() {
+fn queued_packets_arrive_earlier_after_the_link_speeds_up() {
     for queue in ["droptail,unlimited", "fifo,limit=unlimited", "red,limit=1000,min=500,max=900"] {
         let mut network = Network::new(1);
         let (from, to) = (network.node(), network.node());
@@ -230,7 +229,7 @@ fn codel_with_ecn_marks_packets() {
 }
 
 #[test]
-fn a_fair_queue_protects_tcp_from_datagrams() {
+fn fair_queue_protects_tcp_from_datagrams() {
     let share = |queue: QueueSpec| {
         let mut network = nets::star(1, nets::Background::Datagrams);
         let (far, near) = (network.node(), faircast_sim::NodeId(2));

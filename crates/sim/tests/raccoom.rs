@@ -47,7 +47,7 @@ fn tree(by: By, scheme: &str, stay: impl Fn(usize) -> (f64, f64)) -> Tree {
         parents.push(Some(0));
         for number in 0..RECEIVERS {
             let leaf = net.node();
-            // The first receiver of the last region is the farthest one behind the slowest link.
+            // The first receiver of the last region is behind the slowest link, and is the receiver farthest from the source.
             let slow = region == REGIONS - 1 && number == 0;
             let (mbps, millis) = if slow { (0.8, 40) } else { (4.0, 5 + number as u64) };
             let (there, _) = net.duplex(router, leaf, nets::link(mbps, millis, 20), nets::wide(4.0, millis));
@@ -72,14 +72,14 @@ fn tree(by: By, scheme: &str, stay: impl Fn(usize) -> (f64, f64)) -> Tree {
 const SCHEME: &str = "raccoom,preset=published,law=steady,table=64";
 const ALWAYS: fn(usize) -> (f64, f64) = |_| (0.0, f64::INFINITY);
 
-/// Returns the rate of a member from second `from` on, in bit/s.
+/// Returns the rate of a member after the first `from` seconds, in bit/s.
 fn rate(outcome: &Outcome, member: usize, from: usize) -> f64 {
     let bins = &outcome.flows[0].members[member].bins;
     bins[from..].iter().sum::<u64>() as f64 * 8.0 / (bins.len() - from) as f64
 }
 
 #[test]
-fn the_source_gets_one_acknowledgement_per_packet() {
+fn source_gets_one_acknowledgement_per_packet() {
     let received = |by| {
         let outcome = nets::in_both_engines(&tree(by, SCHEME, ALWAYS).net, 20.0);
         let flow = &outcome.flows[0];
@@ -100,7 +100,7 @@ fn the_source_gets_one_acknowledgement_per_packet() {
 }
 
 #[test]
-fn losses_cut_the_rate_with_routers_or_designated_receivers() {
+fn losses_cut_the_rate_with_either_kind_of_aggregation() {
     for by in [By::Routers, By::Designated] {
         let Tree { mut net, last_hops, .. } = tree(by, SCHEME, ALWAYS);
         // The link of a near receiver has a very low rate for a short time.
@@ -115,7 +115,7 @@ fn losses_cut_the_rate_with_routers_or_designated_receivers() {
 }
 
 #[test]
-fn join_of_a_slow_receiver_lowers_the_rate_until_it_leaves() {
+fn slow_receiver_lowers_the_rate_from_its_join_to_its_leave() {
     let slowest = 2 + (REGIONS - 1) * (RECEIVERS + 1);
     let stay = move |member: usize| if member == slowest { (8.0, 16.0) } else { (0.0, f64::INFINITY) };
     for by in [By::Routers, By::Designated] {
@@ -136,7 +136,8 @@ fn session_survives_router_restarts_and_link_failures() {
         net.restart_router(Time::from_secs_f64(8.0 + turn as f64), *router);
         net.restart_router(Time::from_secs_f64(13.0), *router);
     }
-    // A receiver's link fails for a while. The router still has the exit to the receiver, but the receiver sends no reports.
+    // The link to a receiver fails for a while. The router still stores the exit to this receiver, but the receiver sends no
+    // reports.
     net.change(Time::from_secs_f64(20.0), last_hops[2], Change::Down);
     net.change(Time::from_secs_f64(28.0), last_hops[2], Change::Up);
     let outcome = nets::in_both_engines(&net, 45.0);

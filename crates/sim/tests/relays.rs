@@ -10,8 +10,8 @@ use toy::ToyRelay;
 
 const REPORTING: [&str; 6] = ["ormcc", "le-sbcc", "pgmcc", "mca", "mca-plus", "tfmcc"];
 
-/// Builds a source, `relays` relays behind 4 Mbit/s each, and three children behind each relay. One child of each relay is behind
-/// `worst` Mbit/s.
+/// Builds a source, `relays` relays, each behind a link of 4 Mbit/s, and three children behind each relay. One child of each
+/// relay is behind a link of `worst` Mbit/s.
 fn tree(scheme: &str, relays: usize, worst: f64) -> Network {
     let mut net = Network::new(11);
     let scheme = scheme.parse().expect("a scheme");
@@ -61,7 +61,7 @@ fn relays_isolate_a_slow_child_with_every_scheme() {
 }
 
 #[test]
-fn relay_is_refused_if_its_member_and_source_hosts_differ() {
+fn relay_is_refused_if_member_and_source_are_on_different_hosts() {
     let mut net = tree("ormcc", 2, 3.0);
     net.relay(FlowId(0), 1, FlowId(1), Arc::new(ToyRelay("ormcc".parse().expect("a scheme"))));
     let error = net.run(&Options::default()).expect_err("member 1 is another host");

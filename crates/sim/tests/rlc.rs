@@ -1,5 +1,5 @@
-//! Claims of paper 004 about RLC: the law of its throughput, the synchronisation of receivers, and the sharing of a link between
-//! sessions.
+//! Claims of paper 004 about RLC: the dependence of its throughput on losses, the synchronisation of receivers, and the sharing
+//! of a link between sessions.
 
 mod nets;
 
@@ -61,9 +61,9 @@ fn at_random(loss: f64, deaf: &str, until: f64, seed: u64) -> (f64, f64) {
     (member.suppressed as f64 / (member.packets + member.lost) as f64, whole)
 }
 
-/// T-RL-8: with random losses, the rate is K s / (tau sqrt(P W p)), with K between 1 and 1.45.
+/// With random losses, the rate is K s / (tau sqrt(P W p)), with K between 1 and 1.45.
 #[test]
-fn the_rate_falls_with_the_square_root_of_the_loss_rate() {
+fn rate_falls_with_the_square_root_of_the_loss_rate() {
     let mut points = Vec::new();
     for (loss, until) in [(3e-4, 12_000.0), (1e-3, 8_000.0), (3e-3, 6_000.0), (1e-2, 4_000.0)] {
         let (events, rate) = at_random(loss, ",deaf=0.125", until, 1);
@@ -115,7 +115,6 @@ fn agreement(members: &[MemberOutcome], from: f64, to: f64) -> f64 {
     (0..steps).filter(agree).count() as f64 / f64::from(steps)
 }
 
-/// T-RL-7.
 #[test]
 fn late_joiners_behind_one_bottleneck_converge_to_one_level() {
     for packets in [10, 20, 30, 100] {
@@ -135,7 +134,7 @@ fn late_joiners_behind_one_bottleneck_converge_to_one_level() {
     }
 }
 
-/// T-RL-10: a layer that exceeds the path's capacity is left before the routers could have processed a leave. The layer is tried
+/// A layer that exceeds the path's capacity is left before the routers could have processed a leave. The layer is tried
 /// again at the next synchronisation point.
 #[test]
 fn layer_above_the_capacity_is_left_within_the_leave_delay() {
@@ -152,7 +151,7 @@ fn layer_above_the_capacity_is_left_within_the_leave_delay() {
         println!("{packets}: {:?}", member.subscriptions);
         assert!(!failed.is_empty(), "{packets}: never tried");
         assert!(failed.iter().all(|(up, down)| down.since(*up) < leave), "{packets}: {failed:?}");
-        // Synchronisation points of level 5 are 32 s apart. By then the receiver has returned to level 5.
+        // Synchronisation points of level 5 are 32 s apart. Before the next one, the receiver has returned to level 5.
         let retries = failed.windows(2).map(|w| w[1].0.since(w[0].0).as_secs_f64());
         assert!(retries.into_iter().all(|apart| apart > 31.9), "{packets}: {failed:?}");
     }
@@ -184,9 +183,8 @@ fn fairness(rates: &[f64]) -> f64 {
         / (rates.len() as f64 * rates.iter().map(|rate| rate * rate).sum::<f64>())
 }
 
-/// T-RL-9.
 #[test]
-fn sessions_share_a_link_with_red_fairly() {
+fn sessions_share_a_red_queue_fairly() {
     let red = LinkSpec { queue: "red,buffer=60,mean=500".parse().expect("a queue"), ..link(1.5, 20, 0) };
     for sessions in [8, 16] {
         let (mut indices, mut used) = (Vec::new(), Vec::new());

@@ -1,4 +1,5 @@
-//! RMANP in the simulator, with active routers at all, some or no nodes; losses, exclusion, restarts; in both engines.
+//! RMANP in the simulator, with active routers at all, some or no nodes, in both engines. The tests cover losses, exclusion and
+//! restarts.
 
 mod nets;
 
@@ -72,9 +73,9 @@ fn rate(outcome: &Outcome, member: usize, from: usize, to: usize) -> f64 {
 }
 
 #[test]
-fn all_receivers_receive_every_packet_with_any_active_routers() {
+fn receivers_get_every_packet_with_active_routers_at_any_nodes() {
     for active in [&[0, 1, 2][..], &[1, 2], &[0], &[1], &[]] {
-        // With these random losses the rate stays at the minimum. No receiver is excluded for this reason.
+        // These random losses keep the rate at the minimum, so the exclusion of receivers is off.
         let config = rmanp::Config { exclude: 0, ..rmanp::Config::default() };
         let mut tree = with_routers(tree(&format!("{SCHEME},begin=start,exclude=0"), 0.05), active, config);
         tree.net.send_only(tree.flow, 300);
@@ -94,7 +95,7 @@ fn all_receivers_receive_every_packet_with_any_active_routers() {
 }
 
 #[test]
-fn active_routers_merge_acknowledgements_and_repair_locally() {
+fn active_routers_merge_acknowledgements_and_repair_losses() {
     let outcome = nets::in_both_engines(&with(tree(SCHEME, 0.0), &[0, 1, 2]).net, 120.0);
     let flow = &outcome.flows[0];
     assert!(flow.feedback < flow.sent + flow.sent / 10, "{} of {}", flow.feedback, flow.sent);
@@ -108,7 +109,7 @@ fn active_routers_merge_acknowledgements_and_repair_locally() {
 }
 
 #[test]
-fn a_receiver_below_the_minimum_rate_is_excluded() {
+fn receiver_below_the_minimum_rate_is_excluded() {
     for active in [&[0, 1, 2][..], &[]] {
         let mut tree = with(tree(SCHEME, 0.0), active);
         // A receiver's link has half of the minimum rate, and a short queue.
@@ -167,7 +168,7 @@ fn session_through_routers_of_several_schemes_loses_no_packet() {
 }
 
 #[test]
-fn an_active_router_is_transparent_to_other_schemes() {
+fn active_router_is_transparent_to_other_schemes() {
     for entry in faircast_core::schemes::CATALOGUE {
         let plain = nets::in_both_engines(&tree(entry.name, 0.01).net, 20.0);
         let routed = nets::in_both_engines(&with(tree(entry.name, 0.01), &[0, 1, 2]).net, 20.0);

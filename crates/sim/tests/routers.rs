@@ -1,4 +1,4 @@
-//! Nodes with routers. Packets of a session pass the same state machines that run in a real hop.
+//! Nodes with routers. Packets of a session pass the same state machines that run in a real router.
 
 mod nets;
 #[path = "../../core/tests/toy/router.rs"]
@@ -52,7 +52,7 @@ fn data(outcome: &Outcome, link: LinkId) -> Vec<(u64, bool, Time, Layer)> {
 }
 
 #[test]
-fn every_scheme_works_through_a_modifying_router() {
+fn every_scheme_works_with_a_router_that_modifies_packets() {
     for entry in faircast_core::schemes::CATALOGUE {
         let plain = net(entry.name, 6, &[]);
         let (plain, links) = (nets::in_both_engines(&plain.0, 20.0), plain.1);
@@ -85,7 +85,7 @@ fn every_scheme_works_through_a_modifying_router() {
 }
 
 #[test]
-fn held_packets_arrive_late_without_loss() {
+fn packets_held_by_a_router_arrive_late_without_loss() {
     let (network, links) = net("ormcc", 4, &[(2, Arc::new(TOY))]);
     let outcome = nets::in_both_engines(&network, 20.0);
     let (odd, even) = (data(&outcome, links[0]), data(&outcome, links[1]));
@@ -96,7 +96,7 @@ fn held_packets_arrive_late_without_loss() {
 }
 
 #[test]
-fn routers_work_in_a_row_and_at_the_source() {
+fn session_works_through_routers_at_every_node() {
     let toy: Arc<dyn RouterSpec> = Arc::new(TOY);
     let all: Vec<_> = (0..3).map(|node| (node, Arc::clone(&toy))).collect();
     for scheme in ["ormcc", "le-sbcc", "gmcc"] {

@@ -92,7 +92,7 @@ fn intermittent_application_sends_only_in_its_periods() {
 }
 
 #[test]
-fn source_counters_are_in_samples_and_the_outcome() {
+fn samples_and_outcome_contain_the_source_counters() {
     let (net, _) = pair(drop_tail());
     let flow = &run(&net, 60.0).flows[0];
     let SourceSample::Session { view, .. } = flow.samples.last().expect("sampled every second") else {
@@ -143,7 +143,7 @@ fn returning_member_is_counted_as_a_new_receiver() {
 
 /// A source with a window waits only for reports. Each acknowledgement permits packets immediately.
 #[test]
-fn a_window_source_sends_when_an_acknowledgement_arrives() {
+fn window_based_source_sends_when_an_acknowledgement_arrives() {
     let mut net = Network::new(3);
     let (source, leaf) = (net.node(), net.node());
     let queue = drop_tail();
@@ -232,7 +232,7 @@ fn aggregation_limits_the_reports_per_packet() {
 }
 
 #[test]
-fn both_engines_aggregate_equally() {
+fn both_engines_aggregate_reports_equally() {
     let outcome = |mode| {
         let options = Options { until: Time::from_secs_f64(30.0), mode, ..Options::default() };
         two_groups(&[1, 2]).run(&options).expect("a sound network")

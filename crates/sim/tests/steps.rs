@@ -98,7 +98,7 @@ fn stepwise_runs_equal_whole_runs_in_both_engines() {
 
 /// The outcome of a run that ends at the time of the snapshot is exact, because no state can be ahead of the end of a run.
 #[test]
-fn snapshot_equals_the_outcome_of_a_run_until_its_time() {
+fn snapshot_equals_outcome_of_a_run_that_ends_at_the_snapshot() {
     for (name, network, seconds) in networks() {
         let (snapshots, ..) = in_steps(&network, Mode::Eager, seconds, EVERY);
         for snapshot in snapshots.iter().skip(3).step_by(4) {
@@ -163,7 +163,7 @@ fn events_agree_with_the_counts_of_the_outcome() {
 }
 
 #[test]
-fn discarded_events_are_not_reported() {
+fn snapshot_is_refused_at_times_that_were_not_stored() {
     let network = probed(nets::star(2, nets::Background::Tcp));
     let mut engine = network.engine(&options(Mode::Eager, 5.0)).expect("a sound network");
     let (two, three) = (Time::from_secs_f64(2.0), Time::from_secs_f64(3.0));

@@ -104,14 +104,14 @@ fn reports_of_a_flat_session_go_to_the_source() {
     assert_eq!(flow.tree.as_ref().map(|tree| tree.reports), Some(0));
 }
 
-/// The rate of one leaf's link drops to a tenth. The leaf then receives the packets of its agent instead of the source, and its
-/// link carries no other packets of the session.
+/// The rate of one leaf's link drops to a tenth. The leaf then receives the packets of its agent instead of those of the source,
+/// and the leaf's link carries no other packets of the session.
 #[test]
 fn congested_leaf_moves_to_its_agent_and_returns() {
     let mut tree = tree("mtcp,preset=published,local-high=30ms,local-part=0,store=20000", 3, 4, 1);
     let (at, back) = (Time::from_secs_f64(15.0), Time::from_secs_f64(30.0));
     tree.net.change(at, tree.leaves[0], Change::Rate(Rate::from_mbps(0.8)));
-    // The new rate exceeds the original rate, because the leaf must catch up while the session continues.
+    // The new rate exceeds the original rate, because the leaf must catch up while the session continues to send.
     tree.net.change(back, tree.leaves[0], Change::Rate(Rate::from_mbps(16.0)));
     let outcome = run(&tree, 90.0);
     let flow = &outcome.flows[tree.flow.0 as usize];
@@ -171,7 +171,7 @@ fn children_of_failed_agents_move_to_live_ancestors() {
 }
 
 #[test]
-fn a_graph_that_is_not_a_tree_is_refused() {
+fn tree_with_a_cycle_or_without_agents_is_refused() {
     let mut circle = tree(PUBLISHED, 2, 1, 1);
     circle.net.tree(circle.flow, vec![Some(1), Some(0), None, None]);
     let error = circle.net.run(&options(1.0, Mode::Eager)).expect_err("it is a circle");

@@ -33,15 +33,15 @@ pub struct Host {
     pub bundled_link: u32,
 }
 
-/// An agent on a host and its deadline. On a host with a single agent, the field `next` of the host contains the deadline, and
-/// this deadline is not updated.
+/// An agent on a host and its deadline. If the host has a single agent, the deadline is stored in `Host::next` instead, and
+/// `deadline` is not updated.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
     pub deadline: u64,
     pub agent: Agent,
 }
 
-/// Number of an agent, by its role.
+/// Role of an agent, and its number among the agents of this role.
 #[derive(Debug, Clone, Copy)]
 pub enum Agent {
     Source(u32),
@@ -76,7 +76,7 @@ pub struct SessionAgent {
     /// Packets that were sent again; not included in `sent`.
     pub again: u64,
     pub followed: Option<ReceiverId>,
-    /// Whether the source was in start-up at its last inspection.
+    /// Whether the source was in slow start at its last inspection.
     pub starting: bool,
     pub cuts: u64,
     /// Number of packets that the source may still send.
@@ -85,10 +85,10 @@ pub struct SessionAgent {
     pub talks: Box<[(u64, u64)]>,
     /// Whether data may be marked.
     pub capable: bool,
-    /// The scheme, which creates the receivers of returning members.
+    /// The scheme; it creates a new receiver when a member returns.
     pub scheme: Scheme,
-    /// Periods with at least one member. The source must not query the members' state, because members may be ahead of the
-    /// source.
+    /// Periods with at least one member. The source must not query the members' state, because members may be ahead of the source
+    /// in simulated time.
     pub present: Box<[(u64, u64)]>,
     /// Number of members present when the source starts.
     pub at_start: usize,
@@ -102,8 +102,8 @@ pub struct SessionAgent {
 }
 
 impl SessionAgent {
-    /// Returns the time and the layer of the next packet. The time is the scheme's departure, delayed until the application has
-    /// data. If several layers may send simultaneously, the lowest layer is returned.
+    /// Returns the time and the layer of the next packet. The time is the scheme's departure time, postponed until the
+    /// application has data. If several layers may send at this time, the lowest of them is returned.
     pub fn departure(&self, now: u64) -> (u64, Layer) {
         if self.layers == 1 {
             return (self.departure_of(Layer(0), now), Layer(0));
@@ -185,7 +185,7 @@ impl ReceiverAgent {
         self.receiver.deadline().as_nanos().min(self.leave)
     }
 
-    /// Returns the session of which this member is the source as a relay.
+    /// Returns the session that this member sends as a relay; `None` if the member is not a relay.
     #[inline]
     pub fn relay(&self) -> Option<u32> {
         self.extra.as_ref().and_then(|extra| extra.relay)
@@ -204,13 +204,13 @@ impl ReceiverAgent {
         self.gaps = InOrder::default();
     }
 
-    /// Returns the number of packets found lost in all stays.
+    /// Returns the number of packets that the member found lost, over all its stays.
     pub fn lost(&self) -> u64 {
         let Some(extra) = &self.extra else { return self.gaps.lost() };
         self.gaps.lost() + extra.lost_before + extra.subscription.as_ref().map_or(0, Subscription::lost)
     }
 
-    /// Returns the number of unreported congestion events in all stays.
+    /// Returns the number of congestion events that the member did not report, over all its stays.
     pub fn suppressed(&self) -> u32 {
         self.receiver.suppressed() + self.extra.as_ref().map_or(0, |extra| extra.suppressed_before)
     }
@@ -228,18 +228,18 @@ impl ReceiverAgent {
 #[derive(Debug, Default)]
 pub struct MemberExtra {
     pub bins: Option<Vec<u64>>,
-    /// Counts before each past moment, for members with bins.
+    /// Counts at each counted moment so far; only for members with bins.
     pub counts: Vec<FlowCounts>,
     pub mute: Option<Mute>,
     pub alive: Option<Alive>,
     /// Subscription, in sessions of several layers.
     pub subscription: Option<Subscription>,
-    /// Times at which the member returns and leaves again, the next stay last.
+    /// Times at which the member joins and leaves again in its later stays, in reverse order.
     pub returns: Vec<(u64, u64)>,
     /// Packets found lost in earlier stays.
     pub lost_before: u64,
     pub suppressed_before: u32,
-    /// The session of which the member is the source as a relay.
+    /// The session that the member sends as a relay.
     pub relay: Option<u32>,
     /// Time at which the member was excluded.
     pub excluded: Option<u64>,
@@ -289,31 +289,34 @@ impl MemberExtra {
     }
 }
 
-/// State of a receiver that reports its presence like a receiver of a transport: with the first packet after each interval.
+/// State of a receiver that reports its presence like a receiver of a transport: after each interval, the next packet that
+/// arrives triggers a report.
 #[derive(Debug, Clone, Copy)]
 pub struct Alive {
     pub every: u64,
     pub next: u64,
 }
 
-/// State of a receiver that stops sending reports after a total time as the representative.
+/// State of a receiver that stops sending reports after it has been the representative for a given total time.
 #[derive(Debug, Clone, Copy)]
 pub struct Mute {
     pub after: u64,
     pub represented: u64,
-    /// Time since which the receiver is the representative.
+    /// Time of the latest data header, if this header named the receiver as the representative.
     pub since: Option<u64>,
 }
 
 impl Mute {
-    /// Updates the time as the representative from a data header that names the representative.
+    /// Adds the time since the preceding header to the receiver's time as the representative, and checks whether this header
+    /// names the receiver.
     pub fn on_data(&mut self, member: u32, data: &Data, at: u64) {
         let me = ReceiverId::new(u64::from(member) + 1).expect("members are numbered from one");
         let named = match data.mark {
             Mark::Representative { id, .. } | Mark::Acker { id } => id == Some(me),
             Mark::Layered { id, .. } | Mark::Target { id, .. } => id.map(ReceiverId::from) == Some(me),
             Mark::Equation { to, limiting: true, .. } => to == Some(me),
-            // The header addresses a receiver other than the limiting one, and does not name the limiting receiver.
+            // This header addresses another receiver than the limiting one, so the limiting receiver is still that of the
+            // preceding header.
             Mark::Equation { .. } => self.since.is_some(),
             Mark::None | Mark::Timetable { .. } | Mark::Window { .. } | Mark::Floor { .. } => false,
         };
@@ -349,7 +352,7 @@ pub struct SenderAgent {
     pub deadline: u64,
     /// Earliest deadline of the fields in `rest`.
     pub other: u64,
-    /// Data packets sent, without packets that open a connection.
+    /// Data packets sent. Packets that open a connection are not counted.
     pub sent: u64,
     /// Data packets that had been sent before.
     pub again: u32,
@@ -380,7 +383,7 @@ pub struct SenderRest {
     pub stop: u64,
     /// Counts of earlier connections.
     pub before: SenderView,
-    /// Number of recorded timeouts of this connection, if a macroflow sends its packets.
+    /// Number of timeouts of this connection that are recorded so far, for a sender in a macroflow.
     pub timeouts: u32,
 }
 
@@ -455,11 +458,11 @@ pub struct SinkAgent {
     pub rng: Rng,
     /// Packets delivered by earlier connections.
     pub delivered_before: u64,
-    /// Delays of packets, one histogram for each interval between counted moments, if they are measured.
+    /// Delays of packets, if they are measured: one histogram for each interval between counted moments.
     pub delays: Option<Box<[DelayCounts]>>,
 }
 
-/// The next sampling time of a sender, and the period.
+/// Next sampling time and sampling period of a sender.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampler {
     pub next: u64,

@@ -93,7 +93,7 @@ impl Engine {
         }
     }
 
-    /// Supplies the data of the application's trace up to `now`.
+    /// Gives the sender the packets that the application's trace supplies up to `now`.
     fn read_trace(&mut self, number: u32, trace: TraceId, now: u64) {
         let it = &mut self.senders[number as usize];
         let Some(trace) = self.traces.get(trace.0 as usize) else { return };

@@ -1,4 +1,5 @@
-//! Construction of an engine from a description: routes, trees, agents, and work that may be computed ahead.
+//! Construction of an engine from a description: routes, trees and agents, and the detection of work that may be done ahead of
+//! the calendar.
 
 mod relays;
 mod routers;
@@ -58,7 +59,7 @@ fn stream(seed: u64, kind: Stream, number: u64, part: u64) -> Rng {
 /// Random streams for programs that run a part of the network outside the simulator. They return the same numbers that the
 /// simulator would draw.
 impl Network {
-    /// Returns the random stream of a link's queue and its losses.
+    /// Returns the random stream that determines the actions of a link's queue and the random losses of the link.
     pub fn link_rng(&self, link: LinkId) -> Rng {
         stream(self.seed, Stream::Link, u64::from(link.0), 0)
     }
@@ -79,7 +80,7 @@ pub(super) struct Builder<'a> {
     pub(super) options: &'a Options,
     pub(super) routes: Routes<'a>,
     pub(super) hops: Vec<Hop>,
-    /// By link: the latest hop over the link. Paths with a common end share its hops.
+    /// By link: the latest hop created over the link. Paths to a common end share their last hops.
     latest_hop: Vec<u32>,
     /// Further hops by link and next hop.
     known_hops: BTreeMap<(u32, u32), u32>,

@@ -9,13 +9,14 @@ use faircast_aqm::OfferResult;
 use faircast_core::node::{Cx, Receiver as _};
 use faircast_core::packet::{Arrival, Data, Layer};
 
-/// The last hops of a session below one node, and the packets that some of them have not processed.
+/// The last hops of a session below one node, and the packets that not all of these hops have processed.
 #[derive(Debug)]
 pub struct Bundle {
     pub session: u32,
-    /// The branches.
+    /// Range of the bundle's branches.
     pub parts: (u32, u32),
-    /// Least time from the departure of a packet at the node to any effect of its receivers on other hosts, nanoseconds.
+    /// Minimum time, in nanoseconds, from a packet's departure at the node until a receiver of the packet can affect another
+    /// host.
     pub lookahead: u64,
     pub log: Vec<Logged>,
     /// Number of packets written into the log so far, modulo 2^32.
@@ -51,7 +52,7 @@ impl Frame {
         }
     }
 
-    /// Returns the session's data in this frame as it arrives at the end of a link.
+    /// Returns the packet for the log when this frame arrives at the end of a link with a session's data.
     pub fn logged(&self, at: u64, (data, layer): (Data, Layer)) -> Logged {
         Logged { at, data, layer, size: self.size, marked: self.marked, capable: self.ecn.may_be_marked() }
     }
@@ -146,7 +147,7 @@ impl Engine {
             || packets.last().is_some_and(|packet| packet.at >= self.next_count(link))
     }
 
-    // Not inlined: the registers of this function would slow down the fast path.
+    // Not inlined, because the registers that this function needs would slow down the fast path.
     #[inline(never)]
     fn take_one(&mut self, link: u32, session: u32, member: u32, packet: &Logged) {
         let fate = self.offer_data(link, session, packet);
@@ -155,14 +156,15 @@ impl Engine {
         }
     }
 
-    /// Processes packets as long as they affect only this link and this member. The result equals [`Engine::take_one`] for each
-    /// packet, without repeated look-ups.
+    /// Processes packets as long as they affect only this link and this member. The result is the same as that of
+    /// [`Engine::take_one`] for each packet, but the link and the member are looked up only once.
     #[inline]
     fn take_quietly(&mut self, link: u32, session: u32, member: u32, packets: &[Logged]) -> Quiet {
         let Engine { links, sessions, hosts, effects, traversals, arrivals, until, .. } = self;
         let link = &mut links[link as usize].link;
         let it = &mut sessions[session as usize].members[member as usize];
-        // Until this time only packets arrive: no timer expires, no bin ends, and the member neither joins nor leaves.
+        // Until this time, packets arrive and nothing else happens: no timer expires, no bin ends, and the member neither joins
+        // nor leaves.
         let mut quiet = hosts[it.host as usize].next.min(it.meter.end).min(it.leave).min(*until);
         if it.extra.is_some() {
             quiet = 0;
@@ -196,7 +198,7 @@ impl Engine {
     }
 }
 
-/// Number of packets that the fast path processed, and the action that remains for the last one.
+/// Number of packets that the fast path has processed, and the action that the last of these packets still requires.
 struct Quiet {
     taken: usize,
     then: ScheduledAction,
@@ -206,6 +208,6 @@ enum ScheduledAction {
     Nothing,
     /// The packet arrives at this time, marked or not, and affects more than the member.
     Deliver(u64, bool),
-    /// The member has received the packet, and its effects or its deadline must be handled.
+    /// The member has received the packet. The actions or the deadline of the member must still be handled.
     Settle(u64),
 }

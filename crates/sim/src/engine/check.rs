@@ -1,4 +1,4 @@
-//! Validation of a network: all named items must exist, and times must be in order.
+//! Validation of a network: all items that it names must exist, and times must be in order.
 
 use crate::network::{Flow, LinkId, Network, NodeId, SessionExtras, SessionSpec, UnicastProtocol};
 use faircast_core::time::Time;
@@ -8,7 +8,7 @@ use faircast_topology::Edge;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
     /// A role requested an action that the simulator cannot carry out for this role.
-    #[error("{role} of the run {what}: this is an error of its scheme")]
+    #[error("in this run, {role} {what}: this is an error of its scheme")]
     Effect {
         /// Name of the role.
         role: &'static str,
@@ -16,27 +16,27 @@ pub enum SimError {
         what: &'static str,
     },
     /// The network has no such node.
-    #[error("{what} names node {node}, but there are only {nodes}: add it with Network::node")]
+    #[error("{what} refers to node {node}, but there are only {nodes} nodes: add it with Network::node")]
     NoSuchNode {
         /// The item that refers to it.
         what: String,
-        /// The requested number.
+        /// Number of the missing item.
         node: u32,
-        /// The existing number of items.
+        /// Number of existing items of this kind.
         nodes: u32,
     },
     /// The network has no such link.
-    #[error("{what} names link {link}, but there are only {links}: add it with Network::link")]
+    #[error("{what} refers to link {link}, but there are only {links} links: add it with Network::link")]
     NoSuchLink {
         /// The item that refers to it.
         what: String,
-        /// The requested number.
+        /// Number of the missing item.
         link: u32,
-        /// The existing number of items.
+        /// Number of existing items of this kind.
         links: usize,
     },
     /// There is no path between two nodes.
-    #[error("flow {flow}: no links lead from node {from} to node {to}")]
+    #[error("flow {flow}: there is no path from node {from} to node {to}")]
     NoWay {
         /// The flow.
         flow: usize,
@@ -46,7 +46,7 @@ pub enum SimError {
         to: u32,
     },
     /// A member cannot be a relay.
-    #[error("flow {flow}: member {member} of the session above cannot be its source: {why}")]
+    #[error("flow {flow}: member {member} of the upstream session cannot be the source of this flow: {why}")]
     NoRelay {
         /// The downstream flow.
         flow: u32,
@@ -56,7 +56,7 @@ pub enum SimError {
         why: &'static str,
     },
     /// The tree of a session is invalid.
-    #[error("flow {flow}: the parent of member {member} is not possible: {why}")]
+    #[error("flow {flow}: the tree is invalid at member {member}: {why}")]
     BadTree {
         /// The flow.
         flow: usize,
@@ -67,7 +67,7 @@ pub enum SimError {
     },
     /// A tree was requested for a scheme without agents.
     #[error(
-        "flow {flow}: {scheme} as it is chosen here has no agents; a tree needs some (`mtcp,repair=tree`)"
+        "flow {flow}: {scheme} with these options has no agents, but a tree needs agents (`mtcp,repair=tree`)"
     )]
     NoAgents {
         /// The flow.
@@ -82,7 +82,7 @@ pub enum SimError {
         flow: usize,
     },
     /// Two members of a session are at the same node.
-    #[error("flow {flow}: two members at node {node}; give each a host of its own")]
+    #[error("flow {flow}: two members are at node {node}; put each member on a separate host")]
     TwoMembers {
         /// The flow.
         flow: usize,
@@ -97,7 +97,7 @@ pub enum SimError {
     },
     /// The stays of a member are not in order.
     #[error(
-        "flow {flow}: the stays of member {member} overlap or are not in order; each must join after the end of the one before"
+        "flow {flow}: the stays of member {member} overlap or are not in order; each stay must begin after the end of the preceding stay"
     )]
     BadStays {
         /// The flow.

@@ -1,7 +1,7 @@
 //! Hosts whose flows share congestion control. An acknowledgement of one flow affects the other flows at the same simulated time.
 //!
 //! All flows of a coordination start at one host. The agents of a host are called in the order of the host's time, whether or not
-//! the host is ahead of others. Effects of one flow on another therefore occur in the same order in both modes.
+//! the host is ahead of other hosts. Effects of one flow on another flow therefore occur in the same order in both modes.
 
 use super::Engine;
 use super::agents::{Ends, SenderAgent, SenderKind};
@@ -25,12 +25,12 @@ use std::net::{IpAddr, Ipv6Addr};
 #[derive(Debug)]
 pub struct Coordination {
     way: Sharing,
-    /// By slot of a member: the membership of its flow.
+    /// For each member's slot in the coordinator: the membership of the flow that uses the slot.
     by_slot: Vec<u32>,
     groups: Vec<Group>,
     /// Measurement of groups, if groups are measured. `groups` then contains atoms.
     grouping: Option<Box<Grouping>>,
-    /// Bytes of a unit packet. The size of a datagram is counted in these units.
+    /// Size of a unit packet, bytes. The sizes of datagrams are counted in such units.
     unit: f64,
 }
 
@@ -62,10 +62,10 @@ pub struct Membership {
     member: Option<MemberId>,
     socket: Option<SocketId>,
     times: SendTimes,
-    /// Number of datagrams sent, and number of datagrams dropped because too many were waiting.
+    /// Number of datagrams sent; the next field is the number of datagrams dropped because too many were waiting.
     left: u32,
     dropped: u64,
-    /// Time of the group's timer. It is set at the first flow of a group with a common timer or with sockets.
+    /// Time of the group's timer. For a group with a common timer or with sockets, only the group's first flow stores it.
     wakes: u64,
 }
 
@@ -228,7 +228,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the coordinator of a flow, if flows have separate windows.
+    /// Returns the coordinator and the membership of a flow; `None` if the flow belongs to a macroflow.
     fn coordinator(&mut self, membership: u32) -> Option<(&mut Coordinator, &mut Membership)> {
         let it = &mut self.memberships[membership as usize];
         match &mut self.coordinations[it.coordination as usize].way {
@@ -351,8 +351,8 @@ impl Engine {
         self.refresh_deadline(number);
     }
 
-    /// Reports the effect of an acknowledgement on a sender to its coordinator. `cut` is set when the window was cut: `true` for
-    /// a mark, `false` for a loss.
+    /// Reports the effect of an acknowledgement on a sender to the sender's coordinator. `cut` is `Some(true)` if a mark cut the
+    /// window, and `Some(false)` if a loss did.
     fn tell(&mut self, number: u32, now: u64, before: Option<cocoon::View>, cut: Option<bool>) {
         let Some((after, before)) = self.view(number).zip(before) else { return };
         let membership = self.senders[number as usize].membership;
@@ -361,7 +361,7 @@ impl Engine {
         it.times.on_acknowledged(after.una);
         let after = cocoon::View { una_sent_at: it.times.of_first(), ..after };
         if let Some(marked) = cut {
-            // The view before the cut, without the data that was acknowledged since.
+            // The window and the slow-start threshold are those before the cut; the other values are current.
             let view = cocoon::View { cwnd: before.cwnd, ssthresh: before.ssthresh, ..after };
             _ = if marked {
                 coordinator.on_ecn(member, view, time(now))
@@ -378,8 +378,8 @@ impl Engine {
         }
     }
 
-    /// Passes an acknowledgement and its round-trip time to the measurement of groups, after the flow has processed it. Applies
-    /// the resulting changes of groups.
+    /// Passes an acknowledgement and its round-trip time to the measurement of groups, and applies the resulting changes of
+    /// groups. Called after the flow has processed the acknowledgement.
     #[cold]
     fn measure(&mut self, number: u32, now: u64, before: cocoon::View, rtt: Option<Span>, seen: AckResult) {
         let Some(after) = self.view(number) else { return };
@@ -553,7 +553,7 @@ impl Engine {
         }
     }
 
-    /// Sends the waiting datagrams that the virtual connection of the group permits.
+    /// Sends as many waiting datagrams as the virtual connection of the group permits.
     fn release_datagrams(&mut self, membership: u32, now: u64) {
         let it = &self.memberships[membership as usize];
         let (coordination, group) = (it.coordination as usize, it.group as usize);
@@ -578,7 +578,7 @@ impl Engine {
         }
     }
 
-    /// Sets the timer of a group at the first flow of the group.
+    /// Stores the time of a group's timer in the first flow of the group.
     fn set_group_timer(&mut self, membership: u32) {
         let it = &self.memberships[membership as usize];
         let coordination = &self.coordinations[it.coordination as usize];
@@ -604,7 +604,7 @@ impl Engine {
         }
     }
 
-    /// Returns the time of the group timer that is set at a flow.
+    /// Returns the time of the group timer that is stored in a flow.
     pub(super) fn group_timer(&self, it: &SenderAgent) -> u64 {
         if it.membership == NONE { NEVER } else { self.memberships[it.membership as usize].wakes }
     }
@@ -621,7 +621,7 @@ impl Engine {
         }
     }
 
-    /// Adds the counts of a macroflow for one of its connections to the records of the flow.
+    /// Records the cuts and timeouts that a macroflow has counted for one of its flows since the last call.
     fn note_shared(&mut self, number: u32, now: u64) {
         let membership = self.senders[number as usize].membership;
         let Some((flow, place)) = self.macroflow(membership) else { return };

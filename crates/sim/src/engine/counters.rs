@@ -1,7 +1,7 @@
 //! Counts of flows and links before given moments.
 //!
-//! Agents and links may be ahead of each other, and hosts are not woken up for a count. An agent or link therefore records the
-//! count of a moment when its first packet after the moment arrives. No event has changed the count in the meantime.
+//! Agents and links may be ahead of each other, and hosts are not woken up for a count. An agent or link therefore records its
+//! counts at a moment later, when the first packet after the moment arrives. No event has changed the counts in the meantime.
 
 use super::Engine;
 use super::agents::SenderKind;
@@ -21,7 +21,7 @@ impl Records {
 }
 
 impl Engine {
-    /// Returns the next moment at which a counted link is counted.
+    /// Returns the next moment at which the counts of a link are recorded.
     pub(super) fn next_count(&self, link: u32) -> u64 {
         self.moments.0[self.link_moments.passed[link as usize] as usize]
     }

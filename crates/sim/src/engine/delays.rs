@@ -3,17 +3,17 @@
 use crate::delays::DelayCounts;
 use std::collections::VecDeque;
 
-/// The packets of a probe, by delay.
+/// Delays of a probed link's packets: one histogram for each interval, and the packets whose delays are not known yet.
 #[derive(Debug)]
 pub struct Delays {
-    /// Moments that separate the intervals, in order.
+    /// Counted moments, which separate the intervals, in order.
     moments: Vec<u64>,
     spans: Vec<DelayCounts>,
     /// Propagation delay, which is not counted as a delay of the queue.
     pub propagation: u64,
-    /// Times at which pending packets were offered and will arrive. A change of the rate may move the arrivals.
+    /// Offer times and arrival times of pending packets. A change of the link rate may move the arrivals.
     pending: VecDeque<(u64, u64)>,
-    /// Latest time at which any packet that has left was offered.
+    /// Latest offer time of the packets that have left.
     latest: u64,
 }
 
@@ -34,7 +34,7 @@ impl Delays {
         self.latest = self.latest.max(offered);
     }
 
-    /// Records a pending packet, the arrival of which may still move.
+    /// Records a pending packet whose arrival time may still change.
     pub fn expect(&mut self, offered: u64, at: u64) {
         self.settle(offered);
         self.pending.push_back((offered, at));
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_are_separated_by_span_and_use_shifted_arrivals() {
+    fn delays_are_counted_per_interval_with_shifted_arrivals() {
         let mut delays = Delays::new(vec![1_000_000], 100_000);
         delays.expect(0, 600_000);
         delays.expect(500_000, 2_100_000);

@@ -84,7 +84,7 @@ impl Engine {
         it.next = slots.iter().map(|slot| slot.deadline).min().unwrap_or(NEVER);
     }
 
-    /// Sets an agent's deadline that has changed outside its timer.
+    /// Sets an agent's deadline, if an event other than the agent's timer has changed it.
     pub(super) fn set_deadline(&mut self, host: u32, slot: u32, deadline: u64) {
         let it = &mut self.hosts[host as usize];
         if it.count == 1 {
@@ -105,7 +105,7 @@ impl Engine {
         self.schedule_host(host);
     }
 
-    /// Delivers a report, unicast packet or feedback to its host.
+    /// Delivers a report, a unicast packet or other feedback to the host of the addressee.
     pub(super) fn deliver(&mut self, now: u64, frame: &Frame) {
         self.arrivals += 1;
         match frame.body {
@@ -147,7 +147,7 @@ impl Engine {
         let it = &mut self.sessions[number as usize];
         if it.phase == Phase::Waiting && it.start <= now {
             it.phase = Phase::Running;
-            // A transport does the same when it has collected its members.
+            // A transport also informs its source of the number of members before the source starts.
             it.source.control(SourceControl::Members(it.at_start), time(now));
             it.source.start(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
             it.starting = it.source.observe().starting;
@@ -268,7 +268,7 @@ impl Engine {
         self.set_deadline(host, slot, deadline);
     }
 
-    /// Records changes of the source's representative and its rate cuts.
+    /// Records changes of the source's representative, and cuts of the source's rate.
     fn note_source(&mut self, number: u32, now: u64) {
         let it = &mut self.sessions[number as usize];
         let view = it.source.observe();
@@ -529,7 +529,7 @@ impl Engine {
         }
     }
 
-    /// Sends a packet of a unicast flow. A call would cost 50 instructions, because it copies the body.
+    /// Sends a packet of a unicast flow. Inlined, because a call would cost 50 instructions to copy the body.
     #[inline(always)]
     pub(super) fn emit(&mut self, number: u32, body: Body, flags: SegmentFlags, now: u64) {
         let mut it = &mut self.senders[number as usize];
@@ -688,7 +688,7 @@ fn other_deadline(it: &SenderAgent) -> u64 {
             let more = application.talks == Talks::On && *number < application.transfer.0;
             if more { *next } else { NEVER }
         }
-        // The first flow of a macroflow has the timer of the macroflow; a controlled sender has its own departure.
+        // The timer of a macroflow is stored in its first flow; a controlled sender has a departure time instead of a timer.
         SenderKind::Shared | SenderKind::Controlled(_) => NEVER,
     }
 }

@@ -48,7 +48,7 @@ pub struct Inboxes {
     inboxes: Vec<Inbox>,
     lanes: Vec<Lane>,
     pool: Vec<Place>,
-    /// First free place of the pool.
+    /// First free entry of the pool.
     free: u32,
     /// Packets of the current batch; the memory is reused.
     batch: Vec<(Entry, Frame)>,
@@ -135,8 +135,8 @@ impl Inboxes {
 impl Engine {
     /// Adds the packet that `link` accepted last to the inbox of the lane. The packet arrives at `at`.
     pub(super) fn drop_in(&mut self, lane: u32, link: u32, at: u64, frame: Frame) {
-        // The calendar may already have an entry for a later packet. This packet is then processed first, and the other entry
-        // finds either no packet or the next packets.
+        // The calendar may already have an entry for a later packet of the inbox. An earlier entry is then added for the packet
+        // from `link`. When the later entry is due, its packet may have been processed already.
         let rank = self.links[link as usize].link.rank();
         if let Some(inbox) = self.inboxes.push(lane, Entry::arrival(at, link, rank), frame) {
             self.calendar.push(Entry::new(at, Class::Flush, INBOX | inbox));
@@ -157,7 +157,8 @@ impl Engine {
             self.offer(entry.time(), frame);
         }
         self.inboxes.batch = batch;
-        // Processed packets may already have caused answers, and the answers new packets. These packets arrive later.
+        // Processed packets may already have caused answers, and these answers may have caused new packets for this inbox. The
+        // new packets arrive after the batch.
         let it = &mut self.inboxes.inboxes[inbox as usize];
         it.due = it.lanes.peek().map_or(u64::MAX, |earliest| earliest.0.0);
         debug_assert!(it.due >= complete, "an inbox was emptied too early");

@@ -31,8 +31,8 @@ struct Gate {
     closes: u64,
     /// The gate of the same layer on the next branch towards the source; [`NONE`] at the source.
     parent: u32,
-    /// Number of gates on the next downstream branches that request the layer. At a last hop, the number includes the member's
-    /// request.
+    /// Number of requests for the layer: one for each next gate downstream that requests it and, at a last hop, one for the
+    /// member.
     wanted: u32,
     /// Index of the session's latencies.
     latencies: u32,
@@ -52,7 +52,7 @@ pub struct MulticastForwarding {
     /// By layered session: time until a router forwards a requested layer, and time until it stops forwarding a released layer,
     /// nanoseconds.
     latencies: Vec<(u64, u64)>,
-    /// Session and member of each join after the beginning.
+    /// Session and member of each join after the beginning of the run.
     entrances: Vec<(u32, u32)>,
     until: u64,
 }
@@ -62,7 +62,7 @@ impl MulticastForwarding {
         MulticastForwarding { until, ..MulticastForwarding::default() }
     }
 
-    /// Creates gates for `layers` layers on the branches of a session, from branch `first` on.
+    /// Creates gates for `layers` layers on all branches from number `first` upwards, which are the branches of a session.
     pub fn build(&mut self, branches: &mut [Branch], first: u32, layers: u8, join: u64, leave: u64) {
         let latencies = self.latencies.len() as u32;
         self.latencies.push((join, leave));
@@ -82,7 +82,7 @@ impl MulticastForwarding {
         }
     }
 
-    /// Opens a gate and all gates between it and the source at the beginning.
+    /// Opens a gate and all gates between it and the source at the beginning of the run.
     pub fn open_at_start(&mut self, mut number: u32) {
         while let Some(gate) = self.gates.get_mut(number as usize) {
             gate.wanted += 1;
@@ -94,7 +94,7 @@ impl MulticastForwarding {
         }
     }
 
-    /// Schedules the join of a member after the beginning.
+    /// Schedules the join of a member after the beginning of the run.
     pub fn add_entrance(&mut self, session: u32, member: u32, at: u64, calendar: &mut Calendar) {
         if at <= self.until {
             calendar.push(Entry::new(at, Class::Change, ENTRANCE | self.entrances.len() as u32));
@@ -169,7 +169,7 @@ pub struct Subscription {
     gates: u32,
     /// Gaps in the packet numbers, by layer.
     gaps: Box<[InOrder]>,
-    /// Packets found lost in layers before they were left.
+    /// Packets found lost during earlier subscriptions to the layers.
     lost_before: u64,
     /// Times of changes, and the highest layer after each change.
     pub changes: Vec<(Time, u8)>,
@@ -228,7 +228,7 @@ impl Engine {
         it.extra.as_mut()?.subscription.as_mut()
     }
 
-    /// Changes a member's subscription to the layers up to `to`.
+    /// Subscribes a member to exactly the layers from 0 to `to`.
     #[cold]
     pub(super) fn subscribe(&mut self, session: u32, member: u32, now: u64, to: Layer) {
         let top = self.sessions[session as usize].layers - 1;
@@ -278,7 +278,8 @@ impl Engine {
         }
     }
 
-    /// Delivers data of a layered session to a member. Not inlined: its registers would slow down the callers.
+    /// Delivers data of a layered session to a member. Not inlined, because the registers that this function needs would slow
+    /// down its callers.
     #[inline(never)]
     fn deliver_layer(&mut self, session: u32, number: u32, packet: &Logged) {
         let &Logged { at: now, data, size, layer, marked, .. } = packet;
@@ -320,7 +321,8 @@ impl Engine {
 mod tests {
     use super::*;
 
-    /// Builds a chain of three branches with a fork at its end: 0 - 1 - 2 and 3. Joins take 10 per router, leaves 100.
+    /// Builds a chain of three branches with a fork at its end: 0 - 1 - 2 and 3. A join takes 10 ns per router, and a leave takes
+    /// 100 ns.
     fn fork() -> (MulticastForwarding, Calendar) {
         let branch = |children| Branch { children, ..Branch::new(0, 0, NONE) };
         let mut branches = [(1, 2), (2, 4), (0, 0), (0, 0)].map(branch);
@@ -353,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn layer_is_forwarded_until_the_last_members_leave_delay_ends() {
+    fn layer_is_forwarded_until_leave_delay_of_last_member_ends() {
         let (mut gates, mut calendar) = fork();
         gates.open_at_start(2);
         gates.open_at_start(3);
@@ -375,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn rejoin_before_upstream_pruning_reaches_one_router() {
+    fn rejoin_is_complete_at_one_router_if_upstream_is_not_pruned() {
         let (mut gates, mut calendar) = fork();
         gates.open_at_start(2);
         gates.release(2, 0, &mut calendar);
@@ -395,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn short_membership_sends_no_join_if_leaves_are_faster() {
+    fn rejoin_after_a_withdrawn_join_takes_the_full_join_latency() {
         let branch = Branch { children: (0, 0), ..Branch::new(0, 0, NONE) };
         let (mut gates, mut calendar) = (MulticastForwarding::new(NEVER), Calendar::default());
         gates.build(&mut [branch], 0, 2, 100, 0);

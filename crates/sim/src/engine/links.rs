@@ -43,7 +43,7 @@ const CHANGES: u32 = 1 << 27;
 const COUNTED: u32 = 1 << 26;
 const RING: u32 = COUNTED - 1;
 
-/// Packets on a link that arrive by events, with their arrival times.
+/// Packets in transit on a link, with their arrival times. Each arrival is a separate event.
 #[derive(Debug)]
 pub struct Ring {
     /// Time of the link's first entry in the calendar.
@@ -102,7 +102,8 @@ impl SimLink {
         self.ring & (TAPPED | NOTED) != 0
     }
 
-    /// Returns the number of the ring for packets that arrive by events; `None` if no packet has needed it.
+    /// Returns the number of the ring for packets whose arrivals are separate events; `None` if the link has not needed a ring
+    /// yet.
     pub const fn ring_number(&self) -> Option<usize> {
         match self.ring & RING {
             RING => None,
@@ -191,14 +192,14 @@ impl Probe {
 /// The counts of links at the counted moments.
 #[derive(Debug, Default)]
 pub struct LinkMoments {
-    /// By link: number of past moments.
+    /// By link: number of moments at which the link was counted.
     pub(super) passed: Box<[u32]>,
     /// Counts at all moments of the first link, then of the second.
     pub tallies: Vec<LinkTally>,
 }
 
 impl LinkMoments {
-    /// Reserves memory for this number of links and moments; none without moments.
+    /// Reserves memory for the counts of this number of links and moments.
     pub fn new(links: usize, moments: usize) -> LinkMoments {
         let passed = vec![0; if moments == 0 { 0 } else { links }].into_boxed_slice();
         LinkMoments { passed, tallies: vec![LinkTally::default(); links * moments] }
@@ -211,7 +212,7 @@ impl Engine {
         self.offer_hops(now, frame, false);
     }
 
-    /// Offers a packet that the router before the link sends itself.
+    /// Offers a packet that was sent by the router at the start of the link, so the packet does not pass this router.
     #[cold]
     pub(super) fn offer_hop_past_router(&mut self, now: u64, frame: Frame) {
         self.offer_hops(now, frame, true);
@@ -296,7 +297,7 @@ impl Engine {
         Some((at, marked))
     }
 
-    /// Sends a session's data over these branches. `slot` is the place of the data in the store, once assigned.
+    /// Sends a session's data over these branches. `slot` is the index of the data in the store, once it is stored.
     pub(super) fn fan_out(
         &mut self,
         branches: (u32, u32),
@@ -394,7 +395,7 @@ impl Engine {
         }
     }
 
-    /// Records a packet's delay on a probed link that computes the arrival when the packet is offered.
+    /// Records a packet's delay on a probed link, if the link computes arrivals when packets are offered.
     #[cold]
     fn note_delay(&mut self, link: u32, now: u64, fate: OfferResult) {
         let OfferResult::Arrives { at, .. } = fate else { return };
@@ -406,7 +407,8 @@ impl Engine {
         }
     }
 
-    /// Stores a packet that arrives after the end of the run, if the link may become faster.
+    /// Stores a packet that would arrive after the end of the run. A link that becomes faster may deliver the packet before the
+    /// end; if the link cannot change, the packet is released.
     #[cold]
     pub(super) fn keep_late(&mut self, link: u32, at: u64, frame: Frame) {
         if self.links[link as usize].may_change() {
@@ -416,7 +418,7 @@ impl Engine {
         }
     }
 
-    /// Stores a session's data that arrives after the end of the run, if the link may become faster.
+    /// Stores a session's data that would arrive after the end of the run, if the link may change.
     #[cold]
     fn keep_late_data(
         &mut self,
@@ -442,7 +444,7 @@ impl Engine {
         }
     }
 
-    /// Schedules the arrival of the packet that the link accepted last as an event.
+    /// Schedules an event for the arrival of the packet that the link accepted last.
     pub(super) fn enqueue(&mut self, link: u32, at: u64, mut frame: Frame) {
         if self.links[link as usize].ring & RING == RING {
             self.put_up_ring(link);
@@ -493,7 +495,7 @@ impl Engine {
         }
     }
 
-    /// Processes a packet at the end of its hop or branch. A call would cost another copy.
+    /// Processes a packet at the end of its hop or branch. Inlined, because a call would cost another copy.
     #[inline(always)]
     pub(super) fn come_out(&mut self, now: u64, mut frame: Frame) {
         if let Body::Data(slot) = frame.body {

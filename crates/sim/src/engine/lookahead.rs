@@ -1,7 +1,8 @@
 //! Prefetch of the memory for the next entries of the calendar, while the current entry is processed.
 //!
-//! There are three steps: the link or host; the packet or the host's agents; the state of the agents and of the next link. Each
-//! step needs the memory that the preceding step has fetched, so each step handles a nearer entry than the preceding one.
+//! There are three steps. The first prefetches the link or host, the second the packet or the host's agents, and the third the
+//! state of the agents and of the next link. Each step needs the memory that the preceding step has fetched, so each step handles
+//! a nearer entry than the preceding one.
 
 use super::Engine;
 use super::agents::Agent;

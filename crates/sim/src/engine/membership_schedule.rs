@@ -57,7 +57,8 @@ impl MembershipSchedule {
     }
 }
 
-/// Delays the start of each span by `join`, except a start at 0, and the end by `leave`. Merges overlapping spans.
+/// Delays the end of each span by `leave`. Delays the start by `join`, except for spans that start at 0. Merges overlapping
+/// spans.
 pub fn merged(spans: &[(u64, u64)], join: u64, leave: u64) -> Vec<(u64, u64)> {
     let mut spans: Vec<(u64, u64)> = spans
         .iter()
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn schedule_counts_present_members_and_lists_periods() {
+    fn schedule_counts_present_members_and_merges_their_periods() {
         let stays = MembershipSchedule::Some(vec![vec![(0, 10), (20, 30)], vec![(5, 12)], vec![(40, NEVER)]]);
         assert_eq!(*stays.together(), [(0, 12), (20, 30), (40, NEVER)]);
         assert_eq!([5, 11, 12, 20, 50].map(|at| stays.how_many(at)), [2, 1, 0, 1, 1]);

@@ -5,17 +5,17 @@ use std::ops::Range;
 /// A time that is never reached.
 const NEVER: u64 = u64::MAX;
 
-/// The counted moments, in order.
+/// The moments at which flows are counted, in order.
 #[derive(Debug, Default)]
 pub struct Moments(pub Box<[u64]>);
 
 impl Moments {
-    /// Returns the indices of the moments from `end` to `now`, which are not yet counted.
+    /// Returns the indices of the moments from `end` to `now`. Their counts are not recorded yet.
     fn passed(&self, end: u64, now: u64) -> Range<usize> {
         self.0.partition_point(|at| *at < end)..self.0.partition_point(|at| *at <= now)
     }
 
-    /// Returns the indices of the moments from `end` on, and the index of the whole run.
+    /// Returns the indices of all moments that are not before `end`, and the index of the whole run.
     pub fn left(&self, end: u64) -> Range<usize> {
         self.0.partition_point(|at| *at < end)..self.0.len() + 1
     }
@@ -47,7 +47,8 @@ impl Meter {
         (self.end != 0 && bin != NEVER && bytes > 0).then(|| (((self.end - 1) / bin) as usize, bytes))
     }
 
-    /// Ends the current bin or interval. Returns the indices of the moments since, and the number and bytes of the bin.
+    /// Ends the current bin or interval. Returns the indices of the counted moments that have passed by `now`, and the number and
+    /// bytes of the bin.
     pub fn turn(&mut self, now: u64, bin: u64, moments: &Moments) -> (Range<usize>, Option<(usize, u64)>) {
         let passed = moments.passed(self.end, now);
         let done = self.finish(bin);

@@ -79,7 +79,7 @@ pub struct Engine {
     sample: u64,
     links: Vec<SimLink>,
     link_moments: LinkMoments,
-    /// Rings of the links whose packets arrive by events; the rings of links that queue come first.
+    /// Rings of the links on which arrivals are separate events; the rings of links that queue come first.
     rings: Vec<Ring>,
     /// Queues of the links that queue, in the order of their rings.
     queues: Vec<LinkQueue>,

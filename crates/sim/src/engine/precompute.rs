@@ -35,10 +35,11 @@ pub(super) struct Structure {
     /// By node: the only link over which its agents receive packets.
     only_way_in: Vec<Feeder>,
     has_senders: Vec<bool>,
-    /// By link: whether packets must enter it in the order of the calendar, because it queues packets or the scenario changes it.
+    /// By link: whether packets must enter the link in the order of the calendar, because the link queues packets or the scenario
+    /// changes the link.
     in_order: Vec<bool>,
-    /// By link: whether it queues packets and does not change. A packet leaves such a link by an event, and its arrival is then
-    /// known.
+    /// By link: whether the link queues packets and does not change. Each departure from such a link is an event, at which the
+    /// arrival of the packet is known.
     holds: Vec<bool>,
 }
 
@@ -123,8 +124,8 @@ impl Builder<'_> {
             }
             way_out[node] = way_out[node].min(spec.delay.as_nanos());
         }
-        // The layers of a branch are only known in the order of the calendar. Hosts of sessions with several layers therefore
-        // follow this order.
+        // The layers that a branch carries are decided during the run, in the order of the calendar. Hosts of sessions with
+        // several layers therefore follow this order.
         for session in self.sessions.iter().filter(|session| session.layers > 1 || session.tree.is_some()) {
             may_run_ahead[session.host as usize] = false;
         }
@@ -136,8 +137,9 @@ impl Builder<'_> {
         for node in self.seeing.iter().copied().chain(relays) {
             may_run_ahead[node as usize] = false;
         }
-        // Loops are broken where senders feed the network: their packets arrive by events. Loops are also broken at links that
-        // queue: their packets leave by events, and hosts that feed such links do not run ahead.
+        // In every cycle of links, at least one link must not process packets at once. A link at a node with senders is such a
+        // link, because packets enter the network there by events. A link that queues is another: packets leave this link by
+        // events, and hosts that feed the link do not run ahead.
         let at_once = |link: u32| {
             let from = self.network.topology.edges()[link as usize].from.0 as usize;
             let (in_order, holds) = (structure.in_order[link as usize], structure.holds[link as usize]);
@@ -309,7 +311,7 @@ impl Builder<'_> {
 
     /// Whether agents of the link's node feed the link.
     fn host_feeds(&self, link: u32, structure: &Structure) -> bool {
-        // A node without agents has no incoming path for agents either.
+        // For a node without agents, `only_way_in` is `Nobody`.
         let node = self.network.topology.edges()[link as usize].from.0 as usize;
         structure.only_way_in[node] != Feeder::Nobody || structure.has_senders[node]
     }

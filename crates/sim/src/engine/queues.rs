@@ -1,6 +1,7 @@
-//! Links that queue. Waiting packets are stored here, and a calendar entry represents the next departure.
+//! Links that queue: links whose discipline stores packets. Waiting packets are stored here, and a calendar entry represents the
+//! next departure.
 //!
-//! Packets enter such a link in the order of the calendar only. When a packet leaves the queue, its arrival is known, unless the
+//! Packets enter such a link only in the order of the calendar. When a packet leaves the queue, its arrival is known, unless the
 //! scenario changes the link. The packet is then processed at once, where the other links permit this
 //! ([`precompute`](super::precompute)). Otherwise it is stored in the ring of the link.
 

@@ -1,4 +1,5 @@
-//! Relays: members of one session that are the source of another session, whose members are their children.
+//! Relays. A relay is a member of one session and the source of another session. The members of this other session are its
+//! children.
 
 use super::Engine;
 use super::bundles::Logged;
@@ -141,7 +142,7 @@ impl Engine {
         self.after_relay(below, now);
     }
 
-    /// Notifies the relay that is the source of `below` that it is about to leave the upstream session.
+    /// Notifies the source of `below`, which is a relay, before the relay leaves the upstream session.
     #[cold]
     pub(super) fn relay_leaves(&mut self, below: u32, now: u64) {
         let it = &mut self.sessions[below as usize];
@@ -163,8 +164,8 @@ impl Engine {
         self.set_deadline(host, slot, deadline);
     }
 
-    /// Carries out the actions of a session's source after a call. The source of a scheme acts only through its packets. A relay
-    /// sends reports to its parent as a member of the upstream session, and packets to its children.
+    /// Carries out the actions of a session's source after a call. A source that is not a relay acts only through its packets. A
+    /// relay sends reports to its parent as a member of the upstream session, and packets to its children.
     #[inline]
     pub(super) fn carry_out_for_source(&mut self, session: u32, now: u64) {
         if !self.effects.as_slice().is_empty() {
@@ -183,7 +184,7 @@ impl Engine {
             for effect in effects.drain() {
                 match effect {
                     Effect::Send { to: To::Group, packet } => self.send_again(session, &packet, now),
-                    _ => self.refuse("a source", "has an effect that sources have not"),
+                    _ => self.refuse("a source", "requests an action that sources do not have"),
                 }
             }
             self.effects = effects;
@@ -205,7 +206,7 @@ impl Engine {
                         let packet = Logged { at: now, data, size, layer, marked: false, capable };
                         self.fan_out(root, bundle, &packet, &mut None);
                     }
-                    _ => self.refuse("a relay", "sends its children something that is no data"),
+                    _ => self.refuse("a relay", "sends its children a packet that is not data"),
                 },
                 Effect::Send { .. } | Effect::Attend(_) | Effect::Leave => self.refuse(
                     "a relay",

@@ -24,7 +24,7 @@ pub const ROUTED: u32 = 1 << 31;
 /// Bit in the number of a calendar entry for changes that marks the deadline of a router.
 pub const ROUTER: u32 = 1 << 29;
 
-/// Additional bit to [`ROUTER`] that marks a restart of the router.
+/// Bit that, in addition to [`ROUTER`], marks a calendar entry as the restart of a router.
 pub const RESTART: u32 = 1 << 28;
 
 /// A node with a router.
@@ -104,7 +104,7 @@ impl Engine {
                 packet::Body::Data(data) if (passed.session, passed.layer) == (sent.session, sent.layer) => {
                     self.offer_branch(number, &Logged { data, size: passed.size, ..*packet }, &mut None);
                 }
-                _ => self.refuse("a router", "makes another session's, layer's or kind's packet of one"),
+                _ => self.refuse("a router", "changes the session, layer or kind of a packet"),
             }
         }
     }
@@ -131,7 +131,7 @@ impl Engine {
                 true
             }
             (Verdict::Pass, _) => {
-                self.refuse("a router", "makes something else of a report");
+                self.refuse("a router", "replaces a report by another kind of packet");
                 false
             }
             (Verdict::Hold | Verdict::Drop, _) => {
@@ -168,7 +168,10 @@ impl Engine {
                 match effect {
                     Effect::Send { to, packet } => self.send_from(router, to, &packet, now),
                     Effect::Report(_) | Effect::Subscribe(_) | Effect::Attend(_) | Effect::Leave => {
-                        self.refuse("a router", "reports or subscribes, which receivers do");
+                        self.refuse(
+                            "a router",
+                            "sends a report or subscribes to layers, as only receivers do",
+                        );
                     }
                 }
             }
@@ -189,8 +192,7 @@ impl Engine {
         match (to, packet.body) {
             (To::Exit(port), packet::Body::Data(data)) => {
                 let Some(&branch) = it.exits.get(&(session, port)) else {
-                    return self
-                        .refuse("a router", "sends data out of a port that the session does not leave by");
+                    return self.refuse("a router", "sends data to a port that the session does not use");
                 };
                 let capable = self.sessions[session as usize].capable;
                 let Packet { size, layer, .. } = *packet;
@@ -199,7 +201,10 @@ impl Engine {
             }
             (To::Parent, packet::Body::Report(report)) => {
                 let Some(&hop) = it.ways_up.get(&session) else {
-                    return self.refuse("a router", "reports to a session whose reports do not pass it");
+                    return self.refuse(
+                        "a router",
+                        "sends a report to a session whose reports do not pass this router",
+                    );
                 };
                 let frame = Frame {
                     flow: session,
@@ -213,7 +218,7 @@ impl Engine {
                 };
                 self.offer_hop_past_router(now, frame);
             }
-            _ => self.refuse("a router", "sends what it cannot send there"),
+            _ => self.refuse("a router", "sends a packet that it cannot send to this destination"),
         }
     }
 

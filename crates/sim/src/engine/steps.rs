@@ -1,8 +1,9 @@
 //! Runs in steps: snapshots and events during a run.
 //!
-//! Hosts and links may be ahead of the calendar, and last hops behind it, so their current state must not be read. The reported
-//! values were recorded by the clocks of the hosts and links: bytes per bin, samples of senders and links, and events. When the
-//! calendar has reached a time and all last hops have processed their packets, the records up to this time are complete.
+//! Hosts and links may be ahead of the calendar, and last hops behind it, so their current state must not be read. Instead,
+//! snapshots contain values that were recorded with the simulated time of each host and link: bytes per bin, samples of senders
+//! and links, and events. When the calendar has reached a time and all last hops have processed their packets, the records up to
+//! this time are complete.
 
 use super::membership_schedule::MembershipSchedule;
 use super::{Engine, time_of};

@@ -5,7 +5,7 @@ use super::nanos::NEVER;
 /// A tree of minima. The leaves are the deadlines of the agents; every inner node contains the minimum of its two children.
 #[derive(Debug)]
 pub struct Tournament {
-    /// Nodes of the tree: the root at index 1, the leaves from index `leaves` on.
+    /// Nodes of the tree: the root at index 1, the leaves at indices from `leaves` upwards.
     earliest: Vec<u64>,
     leaves: usize,
 }

@@ -106,7 +106,7 @@ impl SessionTree {
 }
 
 impl SessionTree {
-    /// Returns the members that have this member as their parent, or may have it when other parents are absent.
+    /// Returns the members whose assigned parent is this member, or becomes this member when other parents are absent.
     pub fn below(&self, number: u32) -> Vec<u32> {
         let may = |place: &TreeNode| place.ways.iter().any(|way| way.parent == number);
         (0..).zip(&self.places).filter(|(_, place)| may(place)).map(|(member, _)| member).collect()

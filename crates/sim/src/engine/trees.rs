@@ -1,5 +1,5 @@
-//! Sessions whose members form a tree (schemes with agents). Members report to their parents, parents repair losses of their
-//! children and send them orders, and members change groups.
+//! Sessions whose members form a tree (schemes with agents). Members report to their parents. Parents repair losses of their
+//! children and send them orders, for example to change to another group.
 //!
 //! The source's data uses the session's multicast tree. Every parent has a multicast tree to its children, with two groups:
 //! children that also receive the source's data, and the local group. The members of each group are decided during the run. All
@@ -24,7 +24,7 @@ use faircast_core::packet::{
     self, Arrival, Flags, Layer, Order, OrderContent, Packet, ReceiverId, Report, ReportContent, Seq, Signal,
 };
 
-/// Relative change of a window that is recorded in its trace.
+/// Relative change of a window at which the trace of the window gets a new value.
 const CHANGE: f64 = 0.01;
 
 impl Engine {
@@ -230,7 +230,7 @@ impl Engine {
                     self.send_down(session, from, child, now, packet)
                 }
                 Effect::Send { to: To::Group, packet } => self.send_to_children(session, from, now, packet),
-                _ => self.refuse("a node of a tree", "wants what is not simulated for it"),
+                _ => self.refuse("a node of a tree", "requests an action that is not simulated for it"),
             }
         }
         self.effects = effects;
@@ -292,7 +292,7 @@ impl Engine {
         let it = &mut self.sessions[session as usize];
         let Some(tree) = &mut it.tree else { return };
         let packet::Body::Data(data) = packet.body else {
-            return self.refuse("a parent", "sends its children something that is no data");
+            return self.refuse("a parent", "sends its children a packet that is not data");
         };
         tree.outcome.sent += 1;
         let at = if from == NONE { tree.places.len() } else { from as usize };
@@ -360,8 +360,8 @@ impl Engine {
         place.is_there = false;
         let parent = place.ways[place.way].parent;
         let is_agent = place.agent.is_some();
-        // An agent's last messages do not reach children that have dropped the agent. If parents wait for all of their children,
-        // a leaving receiver must report in its last message that it leaves.
+        // An agent's last messages do not reach its children, because they have already dropped the agent. If parents wait for
+        // all of their children, a leaving receiver must report in its last message that it leaves.
         if is_agent || it.scheme.agents().is_none_or(|agents| agents.speaks_down()) {
             place.epoch = place.epoch.wrapping_add(1);
         }
@@ -507,7 +507,7 @@ impl Builder<'_> {
         Ok(Some(Box::new(tree)))
     }
 
-    /// Returns for each member the gate of its last branch. Only branches from `first` on are searched.
+    /// Returns for each member the gate of its last branch. Searches only the branches from number `first` upwards.
     fn last_hops(&self, first: u32, members: usize) -> Vec<u32> {
         let mut gates = vec![NONE; members];
         for branch in &self.branches[first as usize..] {
@@ -621,12 +621,12 @@ fn check_tree(flow: usize, members: usize, parents: &[u32]) -> Result<(), SimErr
             let member = member as u32;
             steps += 1;
             if steps > members {
-                return Err(SimError::BadTree { flow, member, why: "it is below itself" });
+                return Err(SimError::BadTree { flow, member, why: "it is its own ancestor" });
             }
             next = *parents.get(next as usize).ok_or(SimError::BadTree {
                 flow,
                 member,
-                why: "its parent is no member",
+                why: "its parent is not a member",
             })?;
         }
     }

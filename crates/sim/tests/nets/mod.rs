@@ -156,7 +156,7 @@ pub fn tcp_star(receivers: usize) -> Network {
     net
 }
 
-/// Builds a tree of two levels with bottlenecks at the leaves, and two single receivers behind each bottleneck.
+/// Builds a tree of two levels with bottlenecks at the leaves, and two sessions with one receiver each behind every bottleneck.
 pub fn tree(branches: usize, leaves: usize) -> Network {
     let mut net = Network::new(3);
     let (source, root) = (net.node(), net.node());
@@ -218,7 +218,7 @@ pub fn rough_star(receivers: usize) -> Network {
     net
 }
 
-/// Builds a session over links of a constant rate, whose members report their presence and whose source sends probes.
+/// Builds a session over links of a constant rate. Its members report their presence, and its source sends probes.
 pub fn saying(receivers: usize, alive: Option<Span>) -> Network {
     let mut net = Network::new(5);
     let (source, router) = (net.node(), net.node());
@@ -350,8 +350,8 @@ pub fn one_tcp() -> Network {
     net
 }
 
-/// Number of schemes from which random networks are drawn. It is constant, so that an additional scheme of the catalogue does not
-/// change the random networks.
+/// Number of catalogue schemes from which random networks draw. It is constant, so that an additional scheme of the catalogue
+/// does not change the random networks.
 const DRAWN: u64 = 9;
 
 /// Draws a configuration of MTCP, with or without repairs by parents.

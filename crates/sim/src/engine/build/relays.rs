@@ -15,17 +15,17 @@ impl Builder<'_> {
                 return Err(SimError::NoRelay {
                     flow: below.0,
                     member: *member,
-                    why: "one of the flows is no session",
+                    why: "one of the two flows is not a session",
                 });
             };
             let Some(Flow::Session(upper, _)) = self.network.flows.get(above.0 as usize) else { continue };
             let node = upper.members.get(*member as usize).map(|member| member.node.0);
             if node != Some(self.sessions[down].host) || up == down {
-                let why = "the session below must begin at the node of a member of the session above";
+                let why = "the downstream session must start at the node of this member";
                 return Err(SimError::NoRelay { flow: below.0, member: *member, why });
             }
             if self.network.clock(below.0 as usize) != Clock::default() {
-                let why = "relays have exact clocks";
+                let why = "relays cannot have clock errors";
                 return Err(SimError::NoRelay { flow: below.0, member: *member, why });
             }
             let me = ReceiverId::new(u64::from(*member) + 1).expect("members are numbered from one");

@@ -22,8 +22,8 @@ impl Builder<'_> {
         self.network.topology.edges()[link as usize].from.0
     }
 
-    /// Returns the routers, and by link the router of the node at which the link starts. Packets that leave these nodes pass the
-    /// routers.
+    /// Returns the routers, and for each link the router at the node where the link starts. Packets that leave these nodes pass
+    /// the routers.
     pub(in crate::engine) fn put_up_routers(
         &mut self,
         rng: impl Fn(u32) -> Rng,
@@ -68,7 +68,7 @@ impl Builder<'_> {
         (routers, of_link)
     }
 
-    /// Directs the packets that pass this node through the router.
+    /// Makes the packets that leave this node pass the router.
     fn lead_through(&mut self, node: u32, index: u32, it: &mut RouterNode) {
         let begins: Vec<bool> = self.branches.iter().map(|branch| self.begin(branch.link) == node).collect();
         for (number, branch) in (0u32..).zip(&self.branches) {
