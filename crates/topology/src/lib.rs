@@ -1,9 +1,9 @@
-//! Networks of hosts, routers and links: a common description and routing for the simulator, the emulator and tests.
+//! Networks of hosts, routers and links. The simulator, the emulator and tests use the same description and the same routes.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`topology`] | nodes and links |
-//! | [`memory`] | estimated memory of a description |
+//! | [`memory`] | estimate of the memory for a described network |
 //! | [`routes`] | shortest paths, and multicast trees |
 //! | [`text`] | the text form of a network |
 

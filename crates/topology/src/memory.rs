@@ -1,17 +1,17 @@
-//! Estimated memory of a description, before anything is built from the description.
+//! Estimate of the memory for a described network, before anything is built from the description.
 //!
-//! Estimates are rough and tend to be too high. They reject a typing error or a hostile file before it exhausts the memory of a
-//! host.
+//! The estimates are rough and tend to be too high. They serve to refuse a description that would exhaust the memory of a host,
+//! because of a typing error or because it is hostile.
 
 use faircast_aqm::QueueSpec;
 use std::fmt;
 
-/// Default limit of memory, bytes: 8 GB, the same on every machine.
+/// Default limit of memory, in bytes: 8 GB, on every machine.
 pub const DEFAULT: u64 = 8_000_000_000;
 
-/// Bytes of a link, without the tables of its queue and without packets.
+/// Number of bytes for a link, without the tables of its queue and without packets.
 pub const LINK: u64 = 200;
-/// Bytes of a packet on a link or in a queue, including its entry in the log of its flow.
+/// Number of bytes for a packet on a link or in a queue, including the packet's entry in the log of its flow.
 pub const PACKET: u64 = 80;
 
 /// A part of an estimate.
@@ -31,7 +31,7 @@ pub struct Estimate {
 
 /// The estimated memory exceeds the limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} of memory are needed, and {} are allowed: {largest}", Bytes(*.total), Bytes(*.limit))]
+#[error("{} of memory are needed, but only {} are allowed; the largest parts: {largest}", Bytes(*.total), Bytes(*.limit))]
 pub struct TooLarge {
     /// Estimated memory, bytes.
     pub total: u64,
@@ -42,7 +42,7 @@ pub struct TooLarge {
 }
 
 impl TooLarge {
-    /// Returns a sufficient limit in the form of `--max-memory`, in whole GB.
+    /// Returns a limit that is large enough, as a value of `--max-memory` in whole GB.
     pub fn enough(&self) -> String {
         format!("{}G", self.total.div_ceil(1_000_000_000))
     }
@@ -76,7 +76,7 @@ impl Estimate {
         self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.bytes))
     }
 
-    /// Returns the largest parts as text: up to three parts, each at least a tenth of the total.
+    /// Returns the largest parts as text: at most three parts, each of which is at least a tenth of the total.
     pub fn largest(&self) -> String {
         let mut parts: Vec<&Part> =
             self.parts.iter().filter(|part| part.bytes >= self.total().div_ceil(10)).collect();
@@ -110,7 +110,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Returns the bytes of the tables that a queue allocates at the start, without packets.
+/// Returns the number of bytes of the tables that a queue allocates at the start, without packets.
 pub const fn of_queue(queue: &QueueSpec) -> u64 {
     match queue {
         QueueSpec::Sred(config) => config.list as u64 * 24,
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_error_names_the_largest_part_and_a_sufficient_limit() {
+    fn memory_error_states_the_largest_part_and_a_sufficient_limit() {
         let mut estimate = Estimate::new();
         estimate.add(3, "nodes", 100);
         estimate.add(2_000_000, "receivers", 2_000);
@@ -155,13 +155,13 @@ mod tests {
         let refused = estimate.within(1_000_000_000).expect_err("it is more");
         assert_eq!(
             refused.to_string(),
-            "4.0 GB of memory are needed, and 1.0 GB are allowed: 2000000 receivers (4.0 GB)"
+            "4.0 GB of memory are needed, but only 1.0 GB are allowed; the largest parts: 2000000 receivers (4.0 GB)"
         );
         assert_eq!(refused.enough(), "5G");
     }
 
     #[test]
-    fn memory_estimate_saturates() {
+    fn memory_estimate_saturates_instead_of_overflowing() {
         let mut estimate = Estimate::new();
         estimate.add(u64::MAX, "packets", 160);
         estimate.add(u64::MAX, "nodes", 1);

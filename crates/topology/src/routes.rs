@@ -1,11 +1,13 @@
 //! Shortest paths and multicast trees.
 //!
-//! A path has the least delay. Among paths of equal delay it has the fewest links. Further ties are decided by the neighbour that
-//! is nearer to the destination, then by the neighbour with the lowest number. Between two nodes a path uses the link with the
-//! least delay, then with the lowest number. No path passes through a host ([`Topology::is_host`]).
+//! A path has the least delay. Among paths of equal delay it has the fewest links. Among several such paths, the next node is the
+//! neighbour that is nearer to the destination, then the neighbour with the lowest number. Between two neighbours a path uses the
+//! link with the least delay; among links of equal delay, the link with the lowest number. No path passes through a host
+//! ([`Topology::is_host`]).
 //!
-//! The network consists of a core, which contains all loops, and of trees attached to the core. Inside such a tree there is only
-//! one path, which needs neither search nor memory. Paths through the core are computed per destination and cached.
+//! The network consists of a core, which contains all loops, and of trees attached to the core. Within such a tree there is only
+//! one path between two nodes; finding it needs neither a search nor memory. Paths through the core are computed per destination
+//! and cached.
 
 use crate::topology::{LinkId, NodeId, Topology};
 use std::cmp::Reverse;
@@ -24,12 +26,12 @@ pub struct Routes<'a> {
     /// Links into each node, like `out`.
     into: Vec<u32>,
     into_first: Vec<u32>,
-    /// By node of an attached tree: the neighbour on the path to the core; [`NONE`] in the core. A network without loops has a
-    /// core of one node.
+    /// For each node of an attached tree: the neighbour on the path to the core. For each node of the core: [`NONE`]. A network
+    /// without loops has a core of one node.
     up: Vec<u32>,
-    /// By node: number of [`Self::up`] steps to the core.
+    /// For each node: number of links on the path to the core.
     depth: Vec<u32>,
-    /// By requested destination in the core: the next link from every node of the core.
+    /// For each destination in the core that was requested: the next link from every node of the core.
     towards: BTreeMap<u32, Vec<u32>>,
 }
 
@@ -53,7 +55,7 @@ impl<'a> Routes<'a> {
         it
     }
 
-    /// Removes nodes with a single neighbour repeatedly until none is left.
+    /// Finds the attached trees: removes nodes with a single neighbour from the core, until no such node is left.
     fn find_hanging_trees(&mut self) {
         let neighbours = self.neighbours();
         let of = |node: u32| &neighbours.1[neighbours.0[node as usize]..neighbours.0[node as usize + 1]];
@@ -81,7 +83,8 @@ impl<'a> Routes<'a> {
         }
     }
 
-    /// Returns the neighbours of all nodes, each once, and the index at which the neighbours of each node begin.
+    /// Returns the neighbours of all nodes in one list, each neighbour of a node once, and the index at which the neighbours of
+    /// each node begin.
     fn neighbours(&self) -> (Vec<usize>, Vec<u32>) {
         let edges = self.topology.edges();
         let (mut first, mut all) = (Vec::with_capacity(self.up.len() + 1), Vec::with_capacity(edges.len()));
@@ -106,7 +109,7 @@ impl<'a> Routes<'a> {
         self.topology
     }
 
-    /// Replaces the contents of `path` with the links from `from` to `to`, in order. Returns `None` when there is no path.
+    /// Replaces the contents of `path` with the links from `from` to `to`, in order. Returns `None` if no path exists.
     ///
     /// # Panics
     /// When a node does not exist.
@@ -124,8 +127,8 @@ impl<'a> Routes<'a> {
         Some(())
     }
 
-    /// Returns the next link at `at` towards `to`. If a path exists, following these links yields the path; otherwise they end or
-    /// form a loop. At `to` itself there is no next link.
+    /// Returns the next link from `at` towards `to`; `None` if `at` is `to`. If a path exists, the sequence of next links is the
+    /// path; otherwise the sequence ends or forms a loop.
     ///
     /// # Panics
     /// When a node does not exist.
@@ -134,7 +137,7 @@ impl<'a> Routes<'a> {
         if at == to {
             return None;
         }
-        // The nodes from the destination up to the core.
+        // Walks from the destination towards the core.
         let (mut below, mut gate) = (NONE, to.0);
         while self.depth[gate as usize] > self.depth[at.0 as usize] {
             (below, gate) = (gate, self.up[gate as usize]);
@@ -162,7 +165,7 @@ impl<'a> Routes<'a> {
 
     /// Returns the link with the least delay between two neighbours.
     fn best_link(&self, from: u32, to: u32) -> Option<LinkId> {
-        // Searches at the node with fewer links: a router may have a million links.
+        // Searches the shorter of two lists: a router may have a million links.
         let outgoing = &self.out[self.first[from as usize] as usize..self.first[from as usize + 1] as usize];
         let incoming =
             &self.into[self.into_first[to as usize] as usize..self.into_first[to as usize + 1] as usize];
@@ -175,7 +178,8 @@ impl<'a> Routes<'a> {
         fitting.copied().min_by_key(|&link| (edges[link as usize].spec.delay, link)).map(LinkId)
     }
 
-    /// Runs Dijkstra's algorithm over the core, backwards from `target`. Costs are delay, then number of links.
+    /// Returns the next link of each node towards `target`, by Dijkstra's algorithm over the core, backwards from `target`. The
+    /// delay is minimised first, then the number of links.
     fn ways_to(&self, target: u32) -> Vec<u32> {
         let nodes = self.up.len();
         let edges = self.topology.edges();
@@ -209,7 +213,7 @@ impl<'a> Routes<'a> {
     }
 }
 
-/// Groups the indices of `keys` by key. Returns the start of each group, and the indices.
+/// Groups the indices of `keys` by key. Returns the position at which each group starts, and the grouped indices.
 fn group(nodes: u32, keys: impl Iterator<Item = u32> + Clone) -> (Vec<u32>, Vec<u32>) {
     let mut first = vec![0u32; nodes as usize + 2];
     for key in keys.clone() {
@@ -228,23 +232,24 @@ fn group(nodes: u32, keys: impl Iterator<Item = u32> + Clone) -> (Vec<u32>, Vec<
     (first, grouped)
 }
 
-/// The tree of shortest paths from a source to a set of nodes. The memory is reused for the next tree; stamps make clearing
-/// unnecessary.
+/// The tree of shortest paths from a source to a set of nodes. The next tree reuses the memory. Each tree has a stamp of its own,
+/// so the memory need not be cleared.
 #[derive(Debug)]
 pub struct Trees {
     stamp: u32,
-    /// By link: the stamp of the latest tree that contains the link.
+    /// For each link: the stamp of the latest tree that contains the link.
     link_seen: Vec<u32>,
-    /// By node: the stamp of the latest tree with links from the node, and the first and last of these links.
+    /// For each node: the stamp of the latest tree that contains links from the node. `first` and `last` are the first and the
+    /// last of these links.
     node_seen: Vec<u32>,
     first: Vec<u32>,
     last: Vec<u32>,
-    /// By link: the next link of the same tree from the same node.
+    /// For each link: the next link of the same tree that starts at the same node.
     sibling: Vec<u32>,
 }
 
 impl Trees {
-    /// Returns an empty tree with memory for trees in this network.
+    /// Returns an empty tree, with enough memory for any tree in this network.
     pub fn new(topology: &Topology) -> Trees {
         let (nodes, links) = (topology.nodes() as usize, topology.edges().len());
         Trees {
@@ -260,7 +265,7 @@ impl Trees {
     /// Replaces the tree with the tree from `source` to all of `members`.
     ///
     /// # Errors
-    /// The index in `members` of the first node that cannot be reached.
+    /// Returns the index in `members` of the first node that cannot be reached.
     ///
     /// # Panics
     /// When a node does not exist.
@@ -297,7 +302,7 @@ impl Trees {
         self.last[node] = link;
     }
 
-    /// Returns the links of the tree that start at a node, in the order in which they were added for the members.
+    /// Returns the links of the tree that start at a node, in the order in which `grow` added them.
     #[inline]
     pub fn leaving(&self, node: NodeId) -> impl Iterator<Item = LinkId> {
         let node = node.0 as usize;
@@ -317,7 +322,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Builds a network of bidirectional links: from, to, milliseconds.
+    /// Builds a network of bidirectional links. A link is given by its two nodes and its delay in milliseconds.
     fn network(nodes: u32, links: &[(u32, u32, u64)]) -> Topology {
         let mut topology = Topology::new();
         (0..nodes).for_each(|_| _ = topology.router());
@@ -342,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_of_delay_are_broken_by_hops_then_by_numbers() {
+    fn path_choice_at_equal_delay_is_by_hops_then_by_numbers() {
         let it = network(6, &[(0, 1, 2), (1, 5, 2), (0, 2, 1), (2, 3, 1), (3, 5, 2), (0, 4, 2), (4, 5, 2)]);
         assert_eq!(path(&it, 0, 5), Some(vec![0, 2]));
         let parallel = network(3, &[(0, 1, 2), (0, 1, 1), (0, 1, 1), (1, 2, 1)]);
@@ -361,7 +366,8 @@ mod tests {
 
     #[test]
     fn routes_inside_trees_at_a_core_are_not_cached() {
-        // A square of routers, 0 to 3. A chain of two nodes is attached at 0, and a node with a fork below it is attached at 2.
+        // Routers 0 to 3 form a square. Attached to router 0 is a chain of two nodes, and to router 2 a node from which two
+        // branches start.
         let square = [(0, 1, 1), (1, 2, 1), (2, 3, 1), (3, 0, 2)];
         let trees = [(0, 4, 1), (4, 5, 1), (2, 6, 1), (6, 7, 1), (6, 8, 1), (8, 9, 1)];
         let it = network(10, &[&square[..], &trees].concat());
@@ -418,8 +424,8 @@ mod tests {
         assert_eq!(leaving(&trees), [vec![], vec![], vec![], vec![6], vec![], vec![]]);
     }
 
-    /// Computes the shortest path to `to` from every node with the Bellman-Ford algorithm: delay and number of links, without
-    /// paths through hosts.
+    /// Computes the shortest path from every node to `to` with the Bellman-Ford algorithm. Returns delay and number of links. No
+    /// path passes through a host.
     fn distances(it: &Topology, to: NodeId) -> Vec<Option<(u64, u32)>> {
         let mut known = vec![None; it.nodes() as usize];
         known[to.0 as usize] = Some((0, 0));

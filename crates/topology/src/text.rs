@@ -1,4 +1,4 @@
-//! The text form of a network, with one item per line and comments after `#`:
+//! The text form of a network. Each line has one item; comments begin with `#`:
 //!
 //! ```text
 //! host left
@@ -11,8 +11,8 @@
 //!
 //! Nodes precede their links. A `link` is bidirectional: its options apply to both directions, and options after `back` change
 //! the direction from the second node to the first. Without options a link has no rate limit, no delay and an unlimited queue
-//! ([`FREE`]). Rates and times have the form of all specifications (`500k`, `10M`, `20ms`, `0.02`), queues and losses have the
-//! forms of [`QueueSpec`] and [`LossSpec`]. `loss=none` removes losses. A [`Dialect`] defines additional words.
+//! ([`FREE`]). Rates and times are written as in all specifications (`500k`, `10M`, `20ms`, `0.02`), queues and losses as
+//! [`QueueSpec`] and [`LossSpec`]. `loss=none` removes losses. A [`Dialect`] defines additional words.
 
 use crate::topology::{FREE, LinkId, NodeId, Topology};
 use faircast_aqm::{LinkSpec, LossSpec, QueueSpec};
@@ -38,13 +38,13 @@ pub struct TextError {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LineError {
     /// The first word of the line is unknown.
-    #[error("begins with none of {0}")]
+    #[error("it must begin with one of {0}")]
     UnknownWord(&'static str),
     /// A part of the line is missing.
     #[error("needs {0}")]
     Missing(&'static str),
     /// The option is unknown in this place.
-    #[error("`{0}` is not known here; there are {1}")]
+    #[error("`{0}` is not known here; expected: {1}")]
     UnknownOption(String, &'static str),
     /// The value does not have the expected form.
     #[error("`{value}` is not {expected}")]
@@ -58,7 +58,7 @@ pub enum LineError {
     #[error("`{0}` exists already")]
     Twice(String),
     /// The link names a node that does not exist.
-    #[error("there is no `{0}`; hosts and routers must precede their links")]
+    #[error("there is no node `{0}`; hosts and routers must precede their links")]
     NoNode(String),
     /// Invalid option of a link.
     #[error(transparent)]
@@ -67,11 +67,11 @@ pub enum LineError {
 
 /// Additional words of a text form.
 pub trait Dialect {
-    /// The first words of all lines, for error messages.
+    /// The words with which a line may begin, for error messages.
     const LINES: &'static str = "`host`, `router`, `link`, `oneway`";
 
-    /// Reads a line whose first word is unknown to the network parser. The method takes the words that it needs from `_words`;
-    /// remaining words are an error.
+    /// Reads a line whose first word is not one of the network's. The method takes the words that it needs from `_words`; if
+    /// words remain, the line is refused.
     ///
     /// # Errors
     /// When the first word is unknown, or the remaining words are invalid.
@@ -79,8 +79,8 @@ pub trait Dialect {
         Err(LineError::UnknownWord(Self::LINES))
     }
 
-    /// Reads the words after the name of a host, which is the node added last. The method takes the words that it needs;
-    /// remaining words are an error.
+    /// Reads the words after the name of a host. `_node` is this host, the node added last. The method takes the words that it
+    /// needs from `_words`; if words remain, the line is refused.
     ///
     /// # Errors
     /// When the words are invalid.
@@ -115,7 +115,8 @@ impl Words<'_> {
     }
 }
 
-/// Rate, delay and jitter. Queue and loss have parsers of their own, because they have options themselves.
+/// Options for rate, delay and jitter. Queue and loss are not in this table: they have options themselves, so each of them has
+/// another parser.
 const LINK_OPTIONS: &[Opt<LinkSpec>] = &[
     Opt::or(
         "unlimited",
@@ -246,7 +247,7 @@ fn known(topology: &Topology, words: &mut Words<'_>) -> Result<NodeId, LineError
     topology.find(name).ok_or_else(|| LineError::NoNode(name.into()))
 }
 
-/// The options in which the first link differs from the second, each preceded by a space.
+/// The options in which the first link differs from the second link. When written, a space precedes each option.
 struct Options<'a>(&'a LinkSpec, &'a LinkSpec);
 
 impl fmt::Display for Options<'_> {
@@ -330,28 +331,28 @@ mod tests {
     #[test]
     fn invalid_lines_are_reported_with_a_reason() {
         for (line, reason) in [
-            ("hots a", "line 2, `hots a`: begins with none of"),
+            ("hots a", "line 2, `hots a`: it must begin with one of"),
             ("host", "needs a name"),
             ("host a", "`a` exists already"),
-            ("host b netns=x", "`netns=x` is not known here; there are no more words"),
+            ("host b netns=x", "`netns=x` is not known here; expected: no more words"),
             ("link a", "needs two names"),
-            ("link a c", "there is no `c`"),
+            ("link a c", "there is no node `c`"),
             (
                 "link a a rate=10X",
-                "option rate cannot be \"10X\"; it is unlimited | above 0 bit/s, at most 1e15",
+                "option rate cannot be \"10X\"; it must be unlimited | above 0 bit/s, at most 1e15",
             ),
             (
                 "link a a rate=1e308",
-                "option rate cannot be \"1e308\"; it is unlimited | above 0 bit/s, at most 1e15",
+                "option rate cannot be \"1e308\"; it must be unlimited | above 0 bit/s, at most 1e15",
             ),
             ("link a a rate=0", "option rate cannot be \"0\""),
             ("link a a rate=-1M", "option rate cannot be"),
             ("link a a rate", "`rate` is not known here"),
             ("link a a delay=-5", "option delay cannot be"),
             ("link a a queue=green", "there is no queue \"green\""),
-            ("link a a weight=3", "`weight=3` is not known here; there are `rate=`"),
+            ("link a a weight=3", "`weight=3` is not known here; expected: `rate=`"),
             ("oneway a a back", "`back` is not known here"),
-            ("router r r", "`r` is not known here; there are no more words"),
+            ("router r r", "`r` is not known here; expected: no more words"),
         ] {
             let refused = Topology::parse(&format!("host a\n{line}")).expect_err(line).to_string();
             assert!(refused.contains(reason), "{line}: {refused}");
@@ -381,7 +382,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn written_topology_round_trips(
+        fn network_is_unchanged_after_writing_and_reading(
             kinds in prop::collection::vec(any::<bool>(), 1..8),
             links in prop::collection::vec((0..8_u32, 0..8_u32, specs(), specs(), 0..3_u8), 0..12),
         ) {
@@ -402,7 +403,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "(host|router|link|oneway|[a-c]|rate=|back|\n| |#|\\PC)*") {
+        fn parser_of_networks_panics_at_no_text(text in "(host|router|link|oneway|[a-c]|rate=|back|\n| |#|\\PC)*") {
             let _ = Topology::parse(&text);
         }
     }

@@ -29,8 +29,8 @@ pub const FREE: LinkSpec = LinkSpec::new(Rate::UNLIMITED, Span::ZERO, QueueSpec:
 
 /// A network. Nodes and links are numbered from zero in the order in which they are added.
 ///
-/// A node with links to only one other node needs no memory in routes, and a node without a name needs no memory for names. A
-/// million receivers can therefore be represented cheaply.
+/// A million receivers need little memory: routes need no memory for a node with links to only one other node, and names need no
+/// memory for a node without a name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Topology {
     nodes: u32,
@@ -60,7 +60,7 @@ impl Topology {
         node
     }
 
-    /// Names a node. If another node has the name, that node loses it.
+    /// Names a node. A name has only one node: another node with this name loses the name.
     pub fn rename(&mut self, node: NodeId, name: &str) {
         if let Some(before) = self.names.insert(node, name.to_owned()) {
             self.by_name.remove(&before);
@@ -76,7 +76,7 @@ impl Topology {
         LinkId(self.edges.len() as u32 - 1)
     }
 
-    /// Adds a link in both directions. The second link leads from `b` to `a`.
+    /// Adds two links, from `a` to `b` and from `b` to `a`, in this order.
     pub fn duplex(&mut self, a: NodeId, b: NodeId, there: LinkSpec, back: LinkSpec) -> (LinkId, LinkId) {
         (self.link(a, b, there), self.link(b, a, back))
     }
@@ -91,18 +91,18 @@ impl Topology {
         &self.edges
     }
 
-    /// Returns the specification of a link for modification; `None` when there is no such link.
+    /// Returns a mutable reference to the specification of a link; `None` if the link does not exist.
     pub fn spec_mut(&mut self, link: LinkId) -> Option<&mut LinkSpec> {
         self.edges.get_mut(link.0 as usize).map(|edge| &mut edge.spec)
     }
 
-    /// Whether this node was added as a host and forwards no packets.
+    /// Returns whether this node was added as a host; hosts forward no packets.
     #[inline]
     pub fn is_host(&self, node: NodeId) -> bool {
         !self.hosts.is_empty() && self.hosts.contains(&node)
     }
 
-    /// Returns the nodes that were added as hosts, in order.
+    /// Returns the nodes that were added as hosts, in the order of their numbers.
     pub fn hosts(&self) -> impl ExactSizeIterator<Item = NodeId> {
         self.hosts.iter().copied()
     }
