@@ -1,13 +1,13 @@
-//! A value for any discipline.
+//! One type for all disciplines.
 
 use crate::discipline::Discipline;
 use crate::drop_tail::DropTail;
 use crate::qdisc::Qdisc;
 
-/// Any discipline, by its interface to the link. A discipline from another crate is boxed.
+/// Any discipline, as the variant that a link uses. A discipline from another crate is boxed.
 #[derive(Debug)]
 pub enum AnyDiscipline {
-    /// Drop-tail, for which a link has a fast path.
+    /// Drop-tail. Links have a fast path for this discipline.
     DropTail(DropTail),
     /// Decides at arrival.
     AtArrival(Box<dyn Discipline>),

@@ -1,9 +1,9 @@
 //! Adaptive virtual queue (Kunniyur and Srikant 2001). A virtual queue, which is only a counter, has a service rate slightly
-//! below the link's. A packet that would overflow the virtual queue is dropped or marked. The service rate adapts so that
-//! arrivals approach `gamma` of the link's rate.
+//! below the link's rate. A packet that would overflow the virtual queue is dropped or marked. The service rate adapts so that
+//! the arrival rate approaches `gamma` times the link's rate.
 //!
-//! [`Order::Paper`] updates the virtual rate at every arrival. [`Order::Ns2`] follows ns-2.35, where a dropped packet neither
-//! counts as an arrival nor updates the rate. Paper 002, (5.14), is the same law as a differential equation.
+//! [`Order::Paper`] updates the virtual rate at every arrival. [`Order::Ns2`] follows ns-2.35: a dropped packet does not count as
+//! an arrival and does not update the virtual rate. Paper 002, (5.14), states the adaptation as a differential equation.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::text::table;
@@ -17,30 +17,30 @@ table! {
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
-        /// Target of the arrivals, as a share of the link's rate.
+        /// Target of the arrival rate, as a share of the link's rate.
         gamma: f64 = 0.98
             => number["gamma", NumberRange::up_to(1.0),
                 "target rate of arrivals, as a fraction of the link's rate"];
         /// Adaptation gain of the virtual rate.
         alpha: f64 = 0.15
             => number["alpha", NumberRange::up_to(100.0), "speed of adaptation of the virtual rate"];
-        /// Initial virtual rate, as a share of the link's (`ecnlim_`).
+        /// Initial virtual rate, as a share of the link's rate (`ecnlim_`).
         initial: f64 = 0.8
             => number["initial", NumberRange::PART, "initial virtual rate, as a fraction of the link's rate"];
-        /// The virtual buffer, as a share of the real one (`buflim_`).
+        /// Size of the virtual buffer, as a share of the size of the real buffer (`buflim_`).
         buffer: f64 = 1.0
             => number["buffer", NumberRange::up_to(100.0), "virtual buffer, as a fraction of the real one"];
         /// Mean packet size in bytes: the unit of the virtual buffer.
         mean_packet_size: u16 = 1000
             => whole["mean", 1, u16::MAX as u64, "size of a typical packet, in bytes"];
-        /// Whether every packet counts as one of mean size.
-        packets: bool = false => word["packets", "every packet counts as a typical one"];
+        /// Whether every packet counts as a packet of mean size.
+        packets: bool = false => word["packets", "every packet counts as one of mean size"];
         /// Effect of a dropped packet on the virtual rate.
         order: Order = Order::Paper
             => choice["order", { "paper" => Paper, "ns2" => Ns2 },
                 "effect of a dropped packet: that of an arrival (paper), or none (ns2); under `ns2` packets that may not be marked pass where others are marked"];
-        /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
+        /// Whether ECN-capable packets are marked instead of dropped early.
+        ecn: bool = false => word["ecn", "ECN-capable packets are marked instead of dropped"];
     }
 
     /// Values of ns-2, with the paper's order.
@@ -58,9 +58,9 @@ table! {
 /// Effect of a dropped packet on the virtual rate, and treatment of packets that are not ECN-capable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// A dropped packet counts as any other. With marks, packets that are not ECN-capable are dropped.
+    /// A dropped packet counts as any other arrival. If ECN-capable packets are marked, other packets are dropped instead.
     Paper,
-    /// A dropped packet has no effect. With marks, packets that are not ECN-capable pass.
+    /// A dropped packet does not count. If ECN-capable packets are marked, other packets are accepted.
     Ns2,
 }
 
@@ -87,7 +87,7 @@ impl Avq {
         Avq { config, capacity, virtual_rate, virtual_queue: 0.0, served: Time::ZERO, adapted: None }
     }
 
-    /// Returns the virtual rate as a share of the link's.
+    /// Returns the virtual rate as a share of the link's rate.
     pub fn virtual_share(&self) -> f64 {
         self.virtual_rate / self.capacity
     }
@@ -96,7 +96,7 @@ impl Avq {
         let Config { alpha, gamma, order, .. } = self.config;
         let elapsed = now.since(self.adapted.unwrap_or(now)).as_secs_f64();
         let grown = self.virtual_rate + alpha * gamma * self.capacity * elapsed;
-        // ns-2 bounds the sum, the paper each part.
+        // ns-2 limits the sum of the increase and the decrease to the valid range; the paper limits the result of each.
         self.virtual_rate = match order {
             Order::Paper => (grown.min(self.capacity) - alpha * size).max(0.0),
             Order::Ns2 => (grown - alpha * size).clamp(0.0, self.capacity),
@@ -138,7 +138,7 @@ impl Discipline for Avq {
     }
 }
 
-/// An unlimited rate counts as a very high one.
+/// Converts a rate to bytes per second. An unlimited rate becomes a very high one.
 fn bytes_per_second(rate: Rate) -> f64 {
     (rate.bps() / 8.0).clamp(1e-9, 1e15)
 }
@@ -149,7 +149,7 @@ mod tests {
     use crate::bench;
     use crate::discipline::Ecn;
 
-    /// A link of 1 MB/s: a packet of 1000 bytes takes a millisecond.
+    /// A link of 1 MB/s transmits a packet of 1000 bytes in a millisecond.
     fn avq(config: Config) -> Avq {
         Avq::new(config, Rate::from_mbps(8.0))
     }
@@ -166,12 +166,12 @@ mod tests {
         // 800000 - 0.15 * 1000.
         assert!((avq.virtual_rate - 799_850.0).abs() < 1e-6 && avq.virtual_queue == 1000.0);
         assert_eq!(arrives(&mut avq, 1000), Decision::Accept);
-        // 1000 - 799.85 + 1000; 799850 + 0.15 * 0.98 * 1e6 * 0.001 - 150.
+        // Virtual queue: 1000 - 799.85 + 1000. Virtual rate: 799850 + 0.15 * 0.98 * 1e6 * 0.001 - 150.
         assert!((avq.virtual_queue - 1200.15).abs() < 1e-6 && (avq.virtual_rate - 799_847.0).abs() < 1e-6);
-        // 1200.15 - 79.98 + 1000 is beyond 2000, and a dropped packet changes nothing.
+        // The virtual queue would be 1200.15 - 79.98 + 1000, which exceeds 2000. The dropped packet changes nothing.
         assert_eq!(arrives(&mut avq, 1100), Decision::Drop(DropCause::Early));
         assert!((avq.virtual_queue - 1120.1653).abs() < 1e-6 && (avq.virtual_rate - 799_847.0).abs() < 1e-6);
-        // The next packet adapts the rate for the time since the latest accepted packet.
+        // The next accepted packet updates the rate for the whole time since the latest accepted packet.
         assert_eq!(arrives(&mut avq, 2000), Decision::Accept);
         assert!((avq.virtual_rate - (799_847.0 + 0.15 * 980.0 - 150.0)).abs() < 1e-6);
     }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_without_ecn_are_dropped_but_accepted_as_in_ns_2() {
+    fn full_virtual_queue_accepts_non_ecn_packets_only_in_ns2_order() {
         for (order, expected) in
             [(Order::Paper, Decision::Drop(DropCause::Early)), (Order::Ns2, Decision::Accept)]
         {
@@ -196,9 +196,9 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_above_gamma_slow_the_virtual_queue() {
-        // Arrivals every 1.01 ms are 99 % of the link's rate: 0.15 * 0.01 of it is lost in each of 202 s. Arrivals every 1.03 ms
-        // are 97 %.
+    fn arrivals_above_gamma_lower_the_virtual_rate() {
+        // An arrival every 1.01 ms means an arrival rate of 99 % of the link's rate. This lowers the virtual rate in each of 202
+        // s by 0.15 * 0.01 of the link's rate. An arrival every 1.03 ms means 97 %.
         for (gap, expected) in [(1010, 0.49..0.50), (1030, 0.99..1.01)] {
             let mut avq = avq(Config { packets: true, ecn: true, ..Config::default() });
             for arrival in 0..200_000 {

@@ -1,5 +1,5 @@
 //! BLUE (Feng, Kandlur, Saha and Shin 1999). The probability of a drop or mark grows when the queue overflows and shrinks when
-//! the link is idle, each at most once per "freeze time". It has no other input.
+//! the link is idle, each at most once per "freeze time". Nothing else changes the probability.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::text::table;
@@ -13,17 +13,18 @@ table! {
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
-        /// Increase of the probability at an overflow ("d1"; paper 002, 5.4, has one "delta" for both).
+        /// Increase of the probability at an overflow ("d1"; paper 002, 5.4, has a single "delta" for the increase and the
+        /// decrease).
         increase: f64 = 0.02
             => number["increase", NumberRange::up_to(1.0), "increase of the probability at an overflow"];
         /// Decrease of the probability on an idle link ("d2").
         decrease: f64 = 0.002
             => number["decrease", NumberRange::up_to(1.0), "decrease of the probability on an idle link"];
-        /// Minimum time between two changes.
+        /// Minimum time between two changes of the probability.
         freeze: Span = Span::from_millis(100)
             => seconds["freeze", NumberRange::up_to(100.0), "minimum time between two changes"];
-        /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
+        /// Whether ECN-capable packets are marked instead of dropped early.
+        ecn: bool = false => word["ecn", "ECN-capable packets are marked instead of dropped"];
     }
 
     impl Default;
@@ -57,8 +58,8 @@ impl Blue {
         self.p
     }
 
-    /// Handles an idle time from `since` to `now`: one step at its beginning, unless the latest change is too recent, and one
-    /// after each freeze time.
+    /// Handles an idle period from `since` to `now`. The probability decreases once at the beginning of the period, or at the end
+    /// of the present freeze time. It decreases again after each further freeze time.
     fn idled(&mut self, since: Time, now: Time) {
         let first = self.frozen_until.max(since);
         if first > now || self.p == 0.0 {

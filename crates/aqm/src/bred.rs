@@ -1,5 +1,5 @@
 //! BRED, balanced RED (Anjum and Tassiulas 1999). Every flow with packets in the queue has its own thresholds, computed from the
-//! buffer and the number of such flows. This balances the flows' shares of the queue, and so their rates.
+//! buffer and the number of these flows. The thresholds balance the flows' shares of the queue, and with them the flows' rates.
 
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
 use crate::flows::Flows;
@@ -18,12 +18,12 @@ table! {
         first: f64 = 0.1
             => number["first", NumberRange::of(0.0, 1.0),
                 "probability of a drop from half of a flow's share on"];
-        /// Probability between the second and the third threshold ("p2").
+        /// Probability of a drop or mark between the second and the third threshold ("p2").
         second: f64 = 0.5
             => number["second", NumberRange::of(0.0, 1.0),
                 "probability of a drop from a flow's whole share on; from twice the share on all packets are dropped"];
-        /// Whether ECN-capable packets are marked instead of random drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
+        /// Whether ECN-capable packets are marked instead of dropped at random.
+        ecn: bool = false => word["ecn", "ECN-capable packets are marked instead of dropped"];
     }
 
     impl Default;
@@ -58,7 +58,8 @@ impl Bred {
         Bred { config, flows: Flows::with_room_for(config.limit.min(1000) as usize + 1) }
     }
 
-    /// Returns half of a flow's share of the buffer, the share, and twice the share: at least 1, 2 and 4 packets.
+    /// Returns the three thresholds in packets: half of a flow's share of the buffer, the share, and twice the share. They are at
+    /// least 1, 2 and 4.
     fn thresholds(&self) -> [f64; 3] {
         let share = f64::from(self.config.limit) / self.flows.len().max(1) as f64;
         [(share / 2.0).max(1.0), share.max(2.0), (2.0 * share).max(4.0)]
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn flow_is_limited_to_twice_its_share_and_others_lose_nothing() {
+    fn flow_is_limited_to_twice_its_share_without_loss_to_others() {
         let mut bred = Bred::new(Config { first: 0.0, second: 0.0, ..Config::default() });
         let mut rng = Rng::new(1, 1);
         (1..10).for_each(|flow| _ = arrive(&mut bred, flow, flow, &mut rng));
@@ -137,11 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn random_drops_have_a_gap_above_the_threshold() {
+    fn random_drops_are_separated_by_more_than_the_threshold() {
         let mut bred = Bred::new(Config { first: 1.0, second: 1.0, ..Config::default() });
         let mut rng = Rng::new(1, 1);
         (1..10).for_each(|flow| _ = arrive(&mut bred, flow, flow, &mut rng));
-        // Thresholds 5, 10 and 20: the seventh packet has a gap of six. Below five no packet is dropped.
+        // The thresholds are 5, 10 and 20 packets. The seventh packet is dropped: before it, more than five packets were
+        // accepted, and more than five packets wait.
         let fates: Vec<bool> =
             (0..12).map(|_| arrive(&mut bred, 0, 20, &mut rng) == Decision::Accept).collect();
         let dropped: Vec<usize> =

@@ -1,8 +1,8 @@
-//! COBALT, the discipline of CAKE's queues (Palmei and others 2019; Linux, `sch_cake`). It combines CoDel, whose count decreases
-//! gradually when delays fall, with BLUE for unresponsive flows.
+//! COBALT, the discipline of CAKE's queues (Palmei and others 2019; Linux, `sch_cake`). COBALT combines two disciplines: CoDel,
+//! whose drop count decreases gradually when delays fall, and BLUE for unresponsive flows.
 //!
-//! BLUE's probability grows when the buffer overflows or delays are very long, and falls when the queue is empty. BLUE drops and
-//! never marks. All flows share one queue.
+//! The probability of BLUE grows when the buffer overflows or delays are very long, and falls when the queue is empty. BLUE drops
+//! packets and never marks them. All flows share one queue.
 
 use crate::codel;
 use crate::discipline::{Decision, DropCause, Offer};
@@ -20,16 +20,17 @@ table! {
         /// Acceptable time in the queue.
         target: Span = Span::from_millis(5)
             => seconds["target", NumberRange::up_to(1.0), "acceptable time in the queue"];
-        /// Duration for which packets may exceed the target before the first drop.
+        /// Duration for which delays may exceed the target before the first drop.
         interval: Span = Span::from_millis(100)
             => seconds["interval", NumberRange::up_to(100.0), "time above the target before the first drop"];
         /// Buffer, without the packet in transmission.
         limit: Limit = Limit::Packets(1000)
             => option[limit::option!("buffer, without the packet in transmission")];
-        /// Number of overflows, or of packets delayed longer than `blue`, that raise BLUE's probability from 0 to 1.
+        /// Number of events that raise BLUE's probability from 0 to 1. An event is an overflow, or a packet with a delay longer
+        /// than `blue`.
         rise: u32 = 256
             => whole["rise", 1, 1_000_000, "number of overflows that raise BLUE's probability from 0 to 1"];
-        /// Number of empty queues that lower BLUE's probability from 1 to 0.
+        /// Number of times at which the queue is found empty until BLUE's probability has fallen from 1 to 0.
         fall: u32 = 4096
             => whole["fall", 1, 1_000_000,
                 "number of times that the queue is empty until BLUE's probability is 0 again"];
@@ -37,8 +38,8 @@ table! {
         blue: Span = Span::from_millis(400)
             => seconds["blue", NumberRange::up_to(100.0),
                 "time in the queue from which on BLUE's probability also grows"];
-        /// Whether ECN-capable packets are marked instead of CoDel's drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
+        /// Whether CoDel marks ECN-capable packets instead of dropping them.
+        ecn: bool = false => word["ecn", "ECN-capable packets are marked instead of dropped"];
     }
 
     /// Values of CAKE and ns-3; a buffer of 1000 packets.
@@ -63,9 +64,9 @@ pub struct Cobalt {
     config: Config,
     packets: PacketQueue,
     state: State,
-    /// Count of CoDel: drops have an interval of `interval / sqrt(count)`.
+    /// Drop count of CoDel. The time between two drops is `interval / sqrt(count)`.
     count: u32,
-    /// Time of the next drop, or of the next decrease of the count.
+    /// Time at which CoDel drops a packet or decreases the count next.
     due: Time,
     /// BLUE's probability.
     p: f64,
@@ -239,7 +240,7 @@ mod tests {
         cobalt
     }
 
-    /// Returns the times of drops and marks in milliseconds. A packet leaves every millisecond.
+    /// Returns the times of drops and marks in milliseconds. A packet departs every millisecond.
     fn events(cobalt: &mut Cobalt, from: u64, to: u64) -> Vec<u64> {
         let (mut events, mut dropped) = (Vec::new(), Vec::new());
         for at in from..to {
@@ -255,7 +256,8 @@ mod tests {
     fn drop_intervals_shrink_with_the_square_root_of_the_count() {
         let config = Config { blue: Span::from_secs(100), ..Config::default() };
         let mut cobalt = filled(config, 1000, Time::ZERO);
-        // The first packet above the target leaves at 6 ms: 106, then 100 / sqrt(2), 100 / sqrt(3), 50 ... later.
+        // The first packet with a delay above the target departs at 6 ms, so the first drop is at 106 ms. The times between the
+        // next drops are 100 / sqrt(2), 100 / sqrt(3), 50 ms, and so on.
         let by_hand = [106.0, 176.711, 234.446, 284.446, 329.167];
         let by_hand: Vec<u64> = by_hand.iter().map(|at: &f64| at.ceil() as u64).collect();
         assert_eq!(events(&mut cobalt, 0, 331), by_hand);

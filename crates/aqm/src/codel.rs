@@ -1,7 +1,7 @@
-//! Controlled delay (RFC 8289): packets are dropped or marked at departure according to their delay.
+//! Controlled delay (RFC 8289): packets are dropped or marked at departure, if their delays are too long.
 //!
-//! After delays have exceeded the target for a whole interval, a packet is dropped. Further drops follow at intervals that shrink
-//! with the square root of their number, until a packet's delay is below the target.
+//! After delays have exceeded the target for a whole interval, a packet is dropped. The times between further drops shrink with
+//! the square root of the number of drops, until the delay of a packet is below the target.
 
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::{self, Limit};
@@ -18,20 +18,20 @@ table! {
         /// Acceptable time in the queue (TARGET).
         target: Span = Span::from_millis(5)
             => seconds["target", NumberRange::up_to(1.0), "acceptable time in the queue"];
-        /// Duration for which packets may exceed the target before the first drop; about the longest usual round-trip time
+        /// Duration for which delays may exceed the target before the first drop; about the longest usual round-trip time
         /// (INTERVAL).
         interval: Span = Span::from_millis(100)
             => seconds["interval", NumberRange::up_to(100.0), "time above the target before the first drop"];
         /// Buffer, without the packet in transmission.
         limit: Limit = Limit::Packets(1000)
             => option[limit::option!("buffer, without the packet in transmission")];
-        /// Number of bytes that are never dropped: no drop while at most this many wait. 0 means the largest packet so far, as in
-        /// the RFC and Linux.
+        /// Queue length in bytes up to which no packet is dropped. 0 means the size of the largest packet so far, as in the RFC
+        /// and Linux.
         keep: u32 = 0
             => whole["keep", 0, 1_000_000,
                 "size of a queue, in bytes, below which no packet is dropped; 0: the largest packet"];
-        /// Whether ECN-capable packets are marked instead of drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
+        /// Whether CoDel marks ECN-capable packets instead of dropping them.
+        ecn: bool = false => word["ecn", "ECN-capable packets are marked instead of dropped"];
     }
 
     /// Values of RFC 8289, section 4; a buffer of 1000 packets, as in Linux.
@@ -59,18 +59,20 @@ pub(crate) fn below(target: Span, interval: Span) -> Result<(), String> {
     Err(format!("target is {target} s, but must be below interval, {interval} s"))
 }
 
-/// The discipline's state. The names in brackets are the RFC's.
+/// The discipline's state. The names in brackets are those of the RFC.
 #[derive(Debug)]
 pub struct Codel {
     config: Config,
     packets: PacketQueue,
     /// The largest packet so far, in bytes (MAXPACKET).
     largest: u16,
-    /// Time at which delays will have exceeded the target for an interval; `None` while they are below it (first_above_time_).
+    /// Time at which delays will have exceeded the target for an interval; `None` while delays are below the target
+    /// (first_above_time_).
     above_from: Option<Time>,
     /// Time of the next drop (drop_next_).
     drop_next: Time,
-    /// Number of drops since the dropping state began (count_), and at its beginning (lastcount_).
+    /// Number of drops, which determines the time between drops (count_). `last_count` is this number at the beginning of the
+    /// dropping state (lastcount_).
     count: u32,
     last_count: u32,
     state: State,
@@ -84,7 +86,7 @@ enum State {
     Dropping,
 }
 
-/// The oldest packet, removed from the queue, and whether it may be dropped.
+/// The oldest packet, already removed from the queue, and whether this packet may be dropped.
 struct Head {
     packet: Queued,
     may_drop: bool,
@@ -122,17 +124,17 @@ impl Codel {
         Some(Head { packet, may_drop: now >= above_from })
     }
 
-    /// Returns the number of bytes that are never dropped.
+    /// Returns the queue length in bytes up to which no packet is dropped.
     fn kept(&self) -> u64 {
         if self.config.keep > 0 { u64::from(self.config.keep) } else { u64::from(self.largest) }
     }
 
-    /// Returns the time of the next drop after one at `from` (control_law).
+    /// Returns the time of the drop that follows a drop at `from` (control_law).
     fn next_after(&self, from: Time) -> Time {
         from + Span::from_secs_f64(self.config.interval.as_secs_f64() / f64::from(self.count.max(1)).sqrt())
     }
 
-    /// Enters the dropping state. If the previous one ended recently, drops continue at its rate.
+    /// Enters the dropping state. If the previous dropping state ended recently, drops continue at the rate of that state.
     fn begin_dropping(&mut self, now: Time) {
         self.state = State::Dropping;
         let since_last = self.count.saturating_sub(self.last_count);

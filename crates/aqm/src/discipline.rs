@@ -7,21 +7,21 @@ use std::fmt;
 /// A packet that arrives at a queue, and the state of the queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Offer {
-    /// Time of its arrival.
+    /// Arrival time of the packet.
     pub now: Time,
-    /// Its size, in bytes.
+    /// Size of the packet, in bytes.
     pub size: u16,
     /// The packet's flow, for disciplines that distinguish flows.
     pub flow: u32,
-    /// Its ECN field (RFC 3168).
+    /// ECN field of the packet (RFC 3168).
     pub ecn: Ecn,
-    /// Number of waiting packets without the one in transmission.
+    /// Number of waiting packets, without the packet in transmission.
     pub waiting: u32,
-    /// Bytes of these packets.
+    /// Bytes of the waiting packets.
     pub waiting_bytes: u64,
-    /// Bytes of the packet in transmission; 0 when the link is idle.
+    /// Number of bytes of the packet in transmission; 0 when the link is idle.
     pub in_transmission: u16,
-    /// Beginning of the idle time of the link; `None` when it is busy.
+    /// Time since which the link has been idle; `None` while the link is busy.
     pub idle_since: Option<Time>,
 }
 
@@ -31,16 +31,16 @@ pub enum Ecn {
     /// Not ECN-capable.
     #[default]
     NotEct,
-    /// ECT(0): its sender responds to a mark as to a loss.
+    /// ECT(0): the sender responds to a mark as to a loss.
     Ect0,
-    /// ECT(1): its sender responds to the fraction of marks and needs a short queue (L4S).
+    /// ECT(1): the sender responds to the fraction of marks and needs a short queue (L4S).
     Ect1,
-    /// CE: marked already; the former value is unknown.
+    /// CE: a packet that is already marked. Whether it was ECT(0) or ECT(1) before the mark is unknown.
     Ce,
 }
 
 impl Ecn {
-    /// Whether a queue may mark the packet instead of an early drop.
+    /// Whether a queue may mark the packet instead of dropping it early.
     #[inline]
     pub const fn may_be_marked(self) -> bool {
         !matches!(self, Ecn::NotEct)
@@ -83,46 +83,47 @@ pub enum Decision {
 /// Reason of a drop by a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DropCause {
-    /// The buffer is full, or the discipline must drop ("forced").
+    /// The buffer is full, or the discipline drops every packet at present ("forced").
     Overflow,
     /// An early congestion signal of the discipline ("unforced").
     Early,
 }
 
-/// A queue discipline that decides at arrival about packets that leave first in, first out. A discipline that decides at
+/// A discipline that decides about a packet at its arrival; packets depart first in, first out. A discipline that decides at
 /// departure, or reorders packets, is a [`Qdisc`](crate::qdisc::Qdisc).
 pub trait Discipline: fmt::Debug + Send {
-    /// Decides about this packet.
+    /// Decides about an arriving packet.
     fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision;
-    /// Sets the link's rate, if the discipline needs it. Called at the start and at every change.
+    /// Sets the link's rate, for disciplines that use the rate. Called at the start and at every change.
     fn set_rate(&mut self, _rate: Rate) {}
-    /// Returns the time of the next call of [`Discipline::on_timer`]. It precedes every packet that arrives later.
+    /// Returns the time of the next call of [`Discipline::on_timer`]. The call precedes every packet that arrives later than this
+    /// time.
     fn timer(&self) -> Time {
         Time::NEVER
     }
-    /// Handles the timer, with this state of the queue.
+    /// Handles the timer. `queue` is the state of the queue.
     fn on_timer(&mut self, _queue: &Offer) {}
-    /// From the present timer until `until`, no packet waits or arrives. A discipline whose state does not change meanwhile may
-    /// move its timer beyond, so that a long silence does not cost a step for each period.
+    /// Reports that no packet waits or arrives before `until`. A discipline whose state does not change before `until` may set
+    /// its timer to a later time. This saves a call for each period of a long silence.
     fn on_silence(&mut self, _until: Time) {}
     /// Returns the events that the discipline needs in addition to arrivals. Called once.
     fn watches(&self) -> Watches {
         Watches::Arrivals
     }
-    /// Handles a packet that left the queue. Called in order, before any later event.
+    /// Handles the departure of a packet from the queue. Called in the order of departures, before any later event.
     fn on_departure(&mut self, _departure: &Departure) {}
-    /// The last packet's transmission ended at `since`, and no packet waited: the link has been idle since.
+    /// Reports that the link has been idle since `since`: a transmission ended, and no packet waited.
     fn on_idle(&mut self, _since: Time) {}
-    /// The link went down, and all waiting packets are lost.
+    /// Reports that the link went down and all waiting packets are lost.
     fn on_flush(&mut self) {}
 }
 
-/// Events of which a discipline is notified.
+/// Events that are reported to a discipline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watches {
     /// Arrivals only.
     Arrivals,
-    /// Departures and the beginning of idle times, too. The link then records every packet.
+    /// Arrivals, departures and beginnings of idle times. The link then records every packet.
     Departures,
 }
 
@@ -131,12 +132,12 @@ pub enum Watches {
 pub struct Departure {
     /// Time of the beginning.
     pub at: Time,
-    /// Its flow.
+    /// Flow of the packet.
     pub flow: u32,
-    /// Its size, in bytes.
+    /// Size of the packet, in bytes.
     pub size: u16,
     /// Number of packets left in the queue.
     pub waiting: u32,
-    /// Bytes of these packets.
+    /// Bytes of the packets left in the queue.
     pub waiting_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! First in, first out; the arriving packet is dropped when the buffer is full.
+//! First in, first out; an arriving packet is dropped if the buffer is full.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::limit::Limit;
@@ -14,7 +14,7 @@ pub struct DropTail {
 }
 
 impl DropTail {
-    /// Creates a queue with a buffer of this size. The packet in transmission counts.
+    /// Creates a queue with a buffer of this size. The packet in transmission occupies a part of the buffer.
     pub const fn new(limit: Limit) -> DropTail {
         DropTail { limit }
     }

@@ -1,9 +1,10 @@
-//! Deficit round robin (Shreedhar and Varghese 1995): every flow has its own queue, and all queues send the same number of bytes.
+//! Deficit round robin (Shreedhar and Varghese 1995): every flow has its own queue, and all queues with packets send equally many
+//! bytes.
 //!
 //! Flows are hashed into a fixed number of queues, as in stochastic fairness queueing (McKenney 1990). Flows with the same hash
 //! share a queue. Queues with packets are served in turns. A turn adds a quantum to a queue's deficit counter. The queue sends
-//! while its next packet fits the counter. When the buffer is full, the longest queue drops its oldest packet (McKenney's buffer
-//! stealing; from the front, as in ns-2).
+//! packets until the next packet is larger than the counter. When the buffer is full, the longest queue drops its oldest packet
+//! (McKenney's buffer stealing, but from the front, as in ns-2).
 
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::{self, Limit};
@@ -17,17 +18,18 @@ table! {
     /// Parameters.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Config {
-        /// Bytes added to a queue's deficit in each turn. If it is smaller than the largest packet, some turns send nothing.
+        /// Bytes added to a queue's deficit counter in each turn. If the quantum is smaller than the largest packet, a queue may
+        /// send nothing in a turn.
         quantum: u32 = 1514
             => whole["quantum", 64, 1_000_000, "bytes that a queue may send in addition in each turn"];
-        /// Buffer of all queues together, without the packet in transmission.
+        /// Buffer of all queues together, not counting the packet in transmission.
         limit: Limit = Limit::Packets(127)
             => option[limit::option!("buffer of all queues, without the packet in transmission")];
         /// Number of queues.
         queues: u32 = 1024 => whole["queues", 1, 65_536, "number of queues, into which flows are hashed"];
     }
 
-    /// The size of an Ethernet packet, 127 packets and 1024 queues, as in Linux' `sfq`.
+    /// The quantum is the size of an Ethernet packet. The buffer has 127 packets, and there are 1024 queues, as in Linux' `sfq`.
     impl Default;
 
     impl Tabled for Config as "drr" {
@@ -55,18 +57,19 @@ pub struct Drr {
 #[derive(Debug, Default)]
 struct FlowQueue {
     packets: PacketQueue,
-    /// Bytes that it may send before its next turn (DC).
+    /// Bytes that the queue may send before its next turn (DC).
     deficit: u32,
 }
 
-/// Whether the first active queue has its quantum of this turn.
+/// Whether the first active queue has received the quantum of its present turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     Begins,
     GoesOn,
 }
 
-/// Returns the queue of a flow, out of `queues`. Consecutive numbers get different queues where possible (Fibonacci hashing).
+/// Returns the number of a flow's queue, below `queues`. Consecutive flow numbers get different queues where possible (Fibonacci
+/// hashing).
 pub(crate) fn hashed(flow: u32, queues: usize) -> u32 {
     let mixed = u64::from(flow).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     ((mixed * queues as u64) >> 32) as u32
@@ -84,7 +87,7 @@ impl Drr {
         hashed(flow, self.queues.len())
     }
 
-    /// Removes a queue's oldest packet. An empty queue loses its turn.
+    /// Removes a queue's oldest packet. If the queue is then empty, ends the queue's turn.
     fn pop(&mut self, queue: u32) -> Option<Queued> {
         let it = &mut self.queues[queue as usize];
         let packet = it.packets.pop()?;
@@ -102,7 +105,7 @@ impl Drr {
         Some(packet)
     }
 
-    /// Returns the queue with the most bytes; of equal ones, the next in turn.
+    /// Returns the queue with the most bytes. Among queues with equally many bytes, returns the queue with the next turn.
     fn longest(&self) -> Option<u32> {
         let bytes = |queue: &u32| self.queues[*queue as usize].packets.backlog().1;
         self.active.iter().copied().rev().max_by_key(bytes)

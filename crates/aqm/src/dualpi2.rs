@@ -1,5 +1,6 @@
 //! DualPI2 (RFC 9332; Linux, `sch_dualpi2`): two queues and a PI controller. Packets of L4S senders, ECT(1), use the low-latency
-//! queue. The controller's probability is squared for the classic queue. Both kinds of flows then get similar rates.
+//! queue; other packets use the classic queue. The controller's probability is squared for the classic queue. L4S flows and
+//! classic flows then get similar rates.
 //!
 //! ```text
 //!   ECT(1), CE ---- low latency ---- marked when they waited 1 ms, or with probability k p ----+
@@ -7,7 +8,8 @@
 //!   all others ---- classic -------- marked or dropped with probability p^2 -------------------+
 //! ```
 //!
-//! Above `p = 1 / k` marks carry no further information. Then packets of both queues are dropped with probability p^2.
+//! At a probability above `p = 1 / k`, marks carry no further information. Packets of both queues are then dropped with
+//! probability p^2.
 
 use crate::discipline::{Decision, DropCause, Ecn, Offer};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
@@ -30,37 +32,37 @@ table! {
         /// Interval between updates of the probability.
         update: Span = Span::from_millis(16)
             => seconds["update", NumberRange::up_to(1.0), "time between two updates of the probability"];
-        /// Increase of the probability per update and second of delay above the target.
+        /// Increase of the probability at each update, per second by which the delay exceeds the target.
         alpha: f64 = 0.16
             => number["alpha", NumberRange::up_to(1e3), "gain for the delay above the target, per second"];
-        /// Increase of the probability per update and second of growth of the delay.
+        /// Increase of the probability at each update, per second by which the delay has grown since the previous update.
         beta: f64 = 3.2
             => number["beta", NumberRange::of(0.0, 1e3), "gain for the growth of the delay, per second"];
         /// Delay above which low-latency packets are always marked.
         step: Span = Span::from_millis(1)
             => seconds["step", NumberRange::up_to(1.0),
                 "time in the low-latency queue from which on all packets are marked"];
-        /// Minimum number of low-latency packets behind the packet for these marks (RFC 9332, appendix A.1, `Th_len`; Linux,
-        /// `min_qlen_step`). Otherwise a packet that waits for the end of one transmission would be marked on links where a
-        /// transmission takes longer than the step.
+        /// Minimum number of low-latency packets behind a packet that `step` marks (RFC 9332, appendix A.1, `Th_len`; Linux,
+        /// `min_qlen_step`). Without this minimum, a single packet would be marked if it waits longer than `step` for the end of
+        /// a transmission.
         step_from: u32 = 1
             => whole["step_from", 0, 1_000_000,
                 "minimum number of low-latency packets behind a packet that `step` marks"];
-        /// Coupling factor: low-latency packets are marked with `k p`, classic ones with `p^2`.
+        /// Coupling factor: low-latency packets are marked with probability `k p`, classic packets with `p^2`.
         coupling: f64 = 2.0
             => number["coupling", NumberRange::of(1.0, 100.0),
                 "factor k: low-latency packets are marked with probability k p, others with p squared"];
-        /// Share of turns of the classic queue while both have packets.
+        /// Share of the transmitted bytes that the classic queue gets while both queues have packets.
         classic: f64 = 0.1
             => number["classic", NumberRange::PART,
                 "fraction of turns of the classic queue while both queues have packets"];
-        /// Size of two packets of maximum size: a shorter queue drops nothing.
+        /// Queue length in bytes below which the probability has no effect: two packets of maximum size.
         min_bytes: u32 = 3000
             => whole["least", 0, 1_000_000,
-                "size of the queue, in bytes, below which nothing is dropped early"];
+                "length of the queue in bytes, below which no packet is dropped early"];
     }
 
-    /// Values of Linux, for round-trip times of up to 100 ms. `step_from` is RFC 9332's; Linux has 0.
+    /// Values of Linux, for round-trip times of up to 100 ms. Only `step_from` differs: it has the value of RFC 9332 (Linux: 0).
     impl Default;
 
     impl Tabled for Config as "dualpi2" {
@@ -79,9 +81,9 @@ pub struct DualPi2 {
     low: PacketQueue,
     classic: PacketQueue,
     p: f64,
-    /// The delay at the last move.
+    /// Queueing delay at the latest update of the probability, in seconds.
     last: f64,
-    /// Byte credit of the classic queue: above zero, it is its turn.
+    /// Byte credit of the classic queue. While the credit is above zero, the classic queue sends.
     credit: f64,
     ticks: Ticks,
 }
@@ -113,7 +115,7 @@ impl DualPi2 {
         }
     }
 
-    /// Returns the probability before it is squared or multiplied.
+    /// Returns the controller's probability, before the square or the coupling factor is applied.
     pub const fn probability(&self) -> f64 {
         self.p
     }
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn classic_queue_sends_every_tenth_packet() {
+    fn classic_queue_sends_a_tenth_of_the_packets_under_full_load() {
         let mut bench = Bench::new(Config::default());
         bench.arrive(400, Ecn::Ect1, Time::ZERO);
         bench.arrive(400, Ecn::Ect0, Time::ZERO);
@@ -285,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn step_from_determines_if_the_last_late_packet_is_marked() {
+    fn late_packet_without_successor_is_marked_if_step_from_is_zero() {
         for (step_from, marked) in [(1, [true, false]), (0, [true, true])] {
             let mut bench = Bench::new(Config { step_from, ..Config::default() });
             bench.arrive(2, Ecn::Ect1, Time::ZERO);
@@ -304,7 +306,7 @@ mod tests {
         assert!((bench.queue.probability() - 0.051_36 - 0.16 * 0.017 - 3.2 * 0.016).abs() < 1e-12);
     }
 
-    /// Returns the shares of marked and dropped packets at this probability.
+    /// Returns the share of packets that are marked, and the share of packets that are dropped, at this probability.
     fn shares(ecn: Ecn, p: f64) -> (f64, f64) {
         let mut bench = Bench::new(Config { limit: 100_000, ..Config::default() });
         bench.arrive(40_000, ecn, Time::ZERO);
@@ -321,7 +323,7 @@ mod tests {
         near(shares(Ecn::Ect1, 0.2), 0.4, 0.0);
         near(shares(Ecn::Ect0, 0.2), 0.04, 0.0);
         near(shares(Ecn::NotEct, 0.2), 0.0, 0.04);
-        // Overload: p^2 of both kinds are dropped, and the other low-latency packets are marked.
+        // At overload, a share p^2 of the packets in each queue is dropped, and the remaining low-latency packets are marked.
         near(shares(Ecn::Ect1, 0.6), 0.64, 0.36);
         near(shares(Ecn::Ect0, 0.6), 0.0, 0.36);
     }

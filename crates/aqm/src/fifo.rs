@@ -1,8 +1,8 @@
 //! First in, first out, with a buffer that drops from its tail or its front.
 //!
-//! From the front, the oldest packet makes room for the new one, and its sender learns of the congestion earlier by the queueing
-//! delay (Lakshman, Neidhardt and Ott 1996; Linux: `pfifo_head_drop`). From the tail it has the behaviour of
-//! [`drop_tail`](crate::drop_tail), which is faster because it decides at arrival.
+//! A drop from the front removes the oldest packet to make room for the new packet. The sender then detects the congestion
+//! earlier, by the duration of the queueing delay (Lakshman, Neidhardt and Ott 1996; Linux: `pfifo_head_drop`). A drop from the
+//! tail removes the new packet. [`drop_tail`](crate::drop_tail) does the same and is faster, because it decides at arrival.
 //!
 //! The limit includes the packet in transmission.
 
@@ -17,7 +17,7 @@ table! {
     /// Parameters.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Config {
-        /// Buffer. The packet in transmission counts.
+        /// Buffer, including the packet in transmission.
         limit: Limit = Limit::Packets(50)
             => option[limit::option!("buffer, including the packet in transmission")];
         /// Packet to drop at a full buffer.
@@ -37,7 +37,7 @@ table! {
     }
 }
 
-/// End at which a full buffer drops.
+/// End of the queue from which a full buffer drops a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drops {
     /// The arriving packet is dropped.
@@ -77,7 +77,7 @@ impl Qdisc for Fifo {
     ) -> Decision {
         while !self.has_room(offer) {
             let oldest = if self.config.drops == Drops::Front { self.packets.pop() } else { None };
-            // If the packet in transmission fills the buffer, no drop makes room.
+            // If the packet in transmission alone fills the buffer, no drop makes room.
             let Some(oldest) = oldest else { return Decision::Drop(DropCause::Overflow) };
             dropped.push(Dropped { ticket: oldest.ticket, cause: DropCause::Overflow });
         }

@@ -1,10 +1,10 @@
-//! State of a discipline for each flow that has packets in its queue.
+//! A discipline's record for each flow that has packets in the queue.
 
-/// Records by flow, with open addressing. A look-up takes constant time on average. Memory is allocated only when the number of
-/// flows exceeds its earlier maximum.
+/// Records by flow, in a hash table with open addressing. A look-up takes constant time on average. Memory is allocated only when
+/// the number of flows exceeds its earlier maximum.
 #[derive(Debug, Clone)]
 pub(crate) struct Flows<T> {
-    /// The slots, a power of two, less than half of them used.
+    /// The slots of the table. The number of slots is a power of two, and less than half of the slots are used.
     places: Vec<Option<(u32, T)>>,
     count: usize,
 }
@@ -26,13 +26,13 @@ impl<T: Copy + Default> Flows<T> {
         self.count = 0;
     }
 
-    /// Returns the first slot of the search for a flow (Fibonacci hashing).
+    /// Returns the slot at which the search for a flow begins (Fibonacci hashing).
     fn home(&self, flow: u32) -> usize {
         let mixed = u64::from(flow).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         mixed as usize & (self.places.len() - 1)
     }
 
-    /// Returns the slot that the flow has, or would have.
+    /// Returns the slot of a flow, or the slot that a new record of the flow would use.
     fn place(&self, flow: u32) -> usize {
         let mut place = self.home(flow);
         while self.places[place].is_some_and(|(other, _)| other != flow) {
@@ -41,12 +41,12 @@ impl<T: Copy + Default> Flows<T> {
         place
     }
 
-    /// The record of a flow.
+    /// Returns the record of a flow.
     pub fn get(&self, flow: u32) -> Option<&T> {
         self.places[self.place(flow)].as_ref().map(|(_, record)| record)
     }
 
-    /// Returns the record of a flow, a new one if it has none.
+    /// Returns the record of a flow. Creates the record if it is missing.
     pub fn entry(&mut self, flow: u32) -> &mut T {
         if 2 * (self.count + 1) >= self.places.len() {
             self.grow();
@@ -67,7 +67,7 @@ impl<T: Copy + Default> Flows<T> {
         }
     }
 
-    /// Removes the flow's record. Later records move up, so that no search ends too early.
+    /// Removes the flow's record. Moves later records to the empty slot if necessary, because a search ends at an empty slot.
     pub fn remove(&mut self, flow: u32) {
         let mut hole = self.place(flow);
         if self.places[hole].is_none() {
@@ -97,7 +97,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn flow_table_equals_a_map() {
+    fn flow_table_behaves_like_a_map() {
         let mut flows: Flows<u64> = Flows::with_room_for(0);
         let mut map = BTreeMap::new();
         let mut rng = Rng::new(1, 1);

@@ -1,7 +1,7 @@
 //! FQ-CoDel (RFC 8290): a queue with CoDel for every flow. Queues are served in turns, new flows first.
 //!
-//! Flows are hashed into a fixed number of queues. If their total exceeds the limit, the queue with the most bytes drops half of
-//! its packets from its front, at most 64 at once.
+//! Flows are hashed into a fixed number of queues. If all queues together exceed the limit, the queue with the most bytes drops
+//! half of its packets from the front, at most 64 at once.
 
 use crate::codel::{self, Codel};
 use crate::discipline::{Decision, DropCause, Offer};
@@ -17,26 +17,25 @@ table! {
     /// Parameters.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
-        /// Bytes added to a queue's deficit in each turn.
+        /// Bytes added to a queue's deficit counter in each turn.
         quantum: u32 = 1514
             => whole["quantum", 64, 1_000_000, "bytes that a queue may send in addition in each turn"];
-        /// Buffer of all queues together, in packets, without the one in transmission.
+        /// Buffer of all queues together, in packets, not counting the packet in transmission.
         limit: u32 = 10_240 => whole["limit", 1, u32::MAX as u64, "buffer of all queues, in waiting packets"];
-        /// How many queues there are.
+        /// Number of queues.
         queues: u32 = 1024 => whole["queues", 1, 65_536, "number of queues, into which flows are hashed"];
         /// Acceptable time in a queue.
         target: Span = Span::from_millis(5)
             => seconds["target", NumberRange::up_to(1.0), "acceptable time in a queue"];
-        /// Duration for which packets may exceed the target before the first drop.
+        /// Duration for which delays may exceed the target before the first drop.
         interval: Span = Span::from_millis(100)
             => seconds["interval", NumberRange::up_to(100.0), "time above the target before the first drop"];
-        /// Number of bytes of a queue that are never dropped: no drop while at most this many wait in it. 0 means its largest
-        /// packet so far.
+        /// Length in bytes up to which a queue drops no packet. 0 means the size of the queue's largest packet so far.
         keep: u32 = 0
             => whole["keep", 0, 1_000_000,
                 "size of a queue, in bytes, below which no packet is dropped; 0: its largest packet"];
-        /// Whether ECN-capable packets are marked instead of drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
+        /// Whether CoDel marks ECN-capable packets instead of dropping them.
+        ecn: bool = false => word["ecn", "ECN-capable packets are marked instead of dropped"];
     }
 
     /// Values of RFC 8290; drops by default.
@@ -63,12 +62,12 @@ const BATCH: u32 = 64;
 pub struct FqCodel {
     config: Config,
     queues: Vec<FlowQueue>,
-    /// Queues of new flows, and the other queues with packets.
+    /// Numbers of the queues of new flows. `old` has the numbers of the other queues with packets.
     new: VecDeque<u32>,
     old: VecDeque<u32>,
     packets: u32,
     bytes: u64,
-    /// Buffer for the drops of CoDel in one queue, reused.
+    /// Reused buffer for the packets that CoDel drops in one queue.
     early: Vec<Dropped>,
 }
 
@@ -76,7 +75,7 @@ pub struct FqCodel {
 #[derive(Debug)]
 struct FlowQueue {
     codel: Codel,
-    /// Bytes that it may send. At zero or below its turn ends.
+    /// Number of bytes that the queue may send. The queue's turn ends when this number is not positive.
     deficit: i64,
     is_listed: bool,
 }
@@ -98,7 +97,8 @@ impl FqCodel {
         }
     }
 
-    /// Drops packets from the front of the queue with the most bytes. Returns whether `ticket` was among them.
+    /// Drops packets from the front of the queue with the most bytes. Returns the cause of the drop if the packet `ticket` is
+    /// dropped.
     fn make_room(&mut self, ticket: Ticket, dropped: &mut Vec<Dropped>) -> Option<DropCause> {
         let listed = self.new.iter().chain(&self.old);
         let fattest = listed.copied().max_by_key(|queue| self.queues[*queue as usize].codel.backlog().1)?;
@@ -122,7 +122,8 @@ impl FqCodel {
         own
     }
 
-    /// Returns the queue whose turn it is, with its list. Ends turns without credit.
+    /// Returns the queue whose turn it is, and the list that contains this queue. Ends the turns of queues whose deficit is used
+    /// up.
     fn turn(&mut self) -> Option<(u32, List)> {
         loop {
             let list = if self.new.is_empty() { List::Old } else { List::New };
@@ -191,7 +192,7 @@ impl Qdisc for FqCodel {
                 it.deficit -= i64::from(it.codel.latest_size());
                 return Some(sent);
             }
-            // An empty queue of a new flow moves to the list of old flows, so that it cannot be new again immediately.
+            // An empty queue of a new flow moves to the list of old flows. Otherwise the flow could immediately be new again.
             self.list(list).pop_front();
             if list == List::New && !self.old.is_empty() {
                 self.old.push_back(queue);
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn every_accepted_packet_leaves() {
+    fn every_accepted_packet_departs() {
         let mut bench = Bench::new(Config { queues: 4, quantum: 300, ..Config::default() });
         let mut rng = Rng::new(2, 2);
         let (mut came, mut left) = (0, 0);

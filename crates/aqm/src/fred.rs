@@ -1,8 +1,8 @@
-//! Flow random early drop (Lin and Morris 1997): RED that counts the packets of every flow in its queue. A flow below its share
-//! has no early drops. An unresponsive flow ("strikes") is limited to its share.
+//! Flow random early drop (Lin and Morris 1997): RED that also counts the queued packets of every flow. A flow below its share
+//! has no early drops. A flow that does not respond to drops gets "strikes" and is limited to its share.
 //!
-//! Only flows with waiting packets have records, so the buffer bounds their number. The average is updated at arrivals and
-//! departures.
+//! Only flows with waiting packets have records, so the buffer bounds the number of records. The average is updated at arrivals
+//! and departures.
 
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
 use crate::flows::Flows;
@@ -18,24 +18,24 @@ table! {
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
-        /// Lower threshold of the average, and maximum number of packets of a flow ("max_q").
+        /// Lower threshold of the average queue length; also the maximum number of queued packets of a flow ("max_q").
         min_th: f64 = 5.0
             => number["min", NumberRange::POSITIVE,
                 "lower threshold, in packets, and maximum number of packets of a flow"];
         /// Upper threshold of the average.
         max_th: f64 = 15.0 => number["max", NumberRange::POSITIVE, "upper threshold, in packets"];
-        /// Weight of the queue in its average.
+        /// Weight of the queue length in its average.
         w_q: f64 = 0.002
             => number["w", NumberRange::up_to(0.999_999_999), "weight of the queue in its average"];
         /// Probability at the upper threshold.
         max_p: f64 = 0.1 => number["p", NumberRange::up_to(1.0), "probability at the upper threshold"];
-        /// Number of packets that every flow may have ("min_q"; 2 to 4 in the paper).
+        /// Number of packets that every flow may have in the queue ("min_q"; 2 to 4 in the paper).
         min_q: u32 = 2 => whole["share", 1, 1_000_000, "number of packets permitted to every flow"];
-        /// Mean packet size in bytes, for the number of packets that an idle link would have sent.
+        /// Mean packet size in bytes. It determines the number of packets that an idle link would have sent.
         mean_packet_size: u16 = 1000
             => whole["mean", 1, u16::MAX as u64, "size of a typical packet, in bytes"];
-        /// Whether ECN-capable packets are marked instead of random drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
+        /// Whether ECN-capable packets are marked instead of dropped at random.
+        ecn: bool = false => word["ecn", "ECN-capable packets are marked instead of dropped"];
     }
 
     /// The thresholds of the paper's RED.
@@ -63,7 +63,8 @@ pub struct Fred {
     config: Config,
     packets_per_second: f64,
     average: f64,
-    /// Number of robust packets since the last drop; `None` below the lower threshold.
+    /// Number of packets since the last random drop, counting only packets within the share of their flow; `None` below the lower
+    /// threshold.
     count: Option<u32>,
     flows: Flows<Record>,
 }
@@ -72,7 +73,7 @@ pub struct Fred {
 #[derive(Debug, Clone, Copy, Default)]
 struct Record {
     waiting: u32,
-    /// Number of times that it exceeded its limit.
+    /// Number of times at which the flow exceeded its limit.
     strikes: u32,
 }
 
@@ -84,12 +85,12 @@ impl Fred {
         Fred { config, packets_per_second, average: 0.0, count: None, flows }
     }
 
-    /// Returns the average queue.
+    /// Returns the average queue length.
     pub const fn average(&self) -> f64 {
         self.average
     }
 
-    /// Returns the mean number of packets per flow ("avgcq").
+    /// Returns the mean number of queued packets per flow ("avgcq").
     fn share(&self) -> f64 {
         (self.average / self.flows.len().max(1) as f64).max(1.0)
     }
@@ -102,7 +103,7 @@ impl Fred {
         waiting >= most || (crowded && waiting > 2.0 * share) || (waiting >= share && record.strikes > 1)
     }
 
-    /// Whether RED would drop a packet of a flow within its share.
+    /// Whether RED would drop a packet of a flow that is within its share.
     fn random(&mut self, rng: &mut Rng) -> bool {
         let Config { min_th, max_th, max_p, .. } = self.config;
         let count = self.count.map_or(0, |count| count.saturating_add(1));
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn flow_at_the_lower_threshold_is_dropped_and_gets_a_strike() {
+    fn packet_of_a_flow_at_min_th_is_dropped_and_counts_as_a_strike() {
         let mut fred = with(3.0, &[(1, 4), (2, 5)]);
         assert_eq!(arrives(&mut fred, 1), Decision::Accept);
         assert_eq!(arrives(&mut fred, 1), Decision::Drop(DropCause::Early));
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn flow_with_two_strikes_is_limited_to_its_share() {
-        // 8 packets of four flows: the share is 2.
+        // Four flows have 8 packets in the queue, so the share is 2.
         let mut fred = with(8.0, &[(1, 2), (2, 2), (3, 2), (4, 2)]);
         fred.flows.entry(1).strikes = 2;
         assert_eq!(arrives(&mut fred, 1), Decision::Drop(DropCause::Early));
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn fragile_flows_lose_nothing_between_the_thresholds() {
+    fn flow_below_its_share_has_no_drops_between_the_thresholds() {
         let mut fred = with(14.9, &[(1, 1), (2, 13)]);
         for _ in 0..200 {
             assert_eq!(arrives(&mut fred, 1), Decision::Accept);

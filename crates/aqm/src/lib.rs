@@ -1,22 +1,22 @@
 //! Queue disciplines, and the links behind them, in simulated or real time.
 //!
-//! A [`Discipline`] decides at a packet's arrival whether it is queued, marked or dropped. A first-in-first-out link then knows
-//! the arrival of every packet at its other end immediately: the simulator and the emulator call [`Link::offer`] and need no
-//! further event. A [`Qdisc`] holds packets and also decides at departure. Then the link states the time of its next event
-//! ([`Link::next_dequeue`]) and the packet that leaves ([`Link::dequeue`]).
+//! A [`Discipline`] decides at a packet's arrival whether the packet is queued, marked or dropped. A first-in-first-out link then
+//! knows immediately when the packet arrives at the other end. The simulator and the emulator call [`Link::offer`] and need no
+//! further event. A [`Qdisc`] holds packets and also decides at their departure. With a `Qdisc`, the link provides the time of
+//! its next event ([`Link::next_dequeue`]) and the packet that departs ([`Link::dequeue`]).
 //!
 //! | module | content |
 //! |---|---|
 //! | [`discipline`] | input and decisions of a discipline that decides at arrival |
-//! | [`qdisc`] | the same for a discipline that holds packets |
+//! | [`qdisc`] | input and decisions of a discipline that holds packets |
 //! | [`spec`] | the list of disciplines, and their textual form |
 //! | [`drop_tail`] [`red`] [`fred`] [`sred`] [`blue`] [`rem`] [`pi`] [`avq`] [`paqm`] [`sfc`] [`pie`] | disciplines that decide at arrival, each with its options |
 //! | [`fifo`] [`codel`] [`cobalt`] [`drr`] [`fq_codel`] [`dualpi2`] | disciplines that hold packets, each with its options |
 //! | [`loss`] | losses on the wire: Bernoulli, Gilbert-Elliott |
-//! | [`link`] | rate, delay, queue and loss together |
+//! | [`link`] | a link: rate, delay, queue and losses |
 //! | [`analysis`] | models for the design of queues |
 //!
-//! A discipline has a file, a `mod` line and a line in the list of [`spec`]. A discipline of another crate is passed to
+//! Each discipline has a file, a `mod` line and a line in the list of [`spec`]. A discipline of another crate is passed to
 //! [`Link::with_discipline`].
 
 pub mod analysis;
@@ -63,7 +63,7 @@ pub use spec::QueueSpec;
 use faircast_core::time::Rate;
 
 /// Returns the number of packets of this size that a link of this rate sends per second. An unlimited rate counts as a very high
-/// one, so that results stay finite.
+/// rate, so that results stay finite.
 pub(crate) fn packets_per_second(rate: Rate, packet_size: u16) -> f64 {
     (rate.bps() / (8.0 * f64::from(packet_size.max(1)))).clamp(1e-9, 1e12)
 }

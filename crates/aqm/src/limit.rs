@@ -14,7 +14,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Returns whether a buffer with `packets` packets of `bytes` bytes in total takes one more of `size` bytes.
+    /// Returns whether a buffer that contains `packets` packets and `bytes` bytes has room for another packet of `size` bytes.
     #[inline]
     pub fn has_room(&self, packets: u32, bytes: u64, size: u16) -> bool {
         match *self {
@@ -23,7 +23,7 @@ impl Limit {
         }
     }
 
-    /// Returns whether `packets` packets of `bytes` bytes in total exceed the buffer.
+    /// Returns whether `packets` packets, with `bytes` bytes in total, exceed the buffer.
     #[inline]
     pub fn is_exceeded(&self, packets: u32, bytes: u64) -> bool {
         match *self {
@@ -33,7 +33,7 @@ impl Limit {
     }
 }
 
-/// The option for a configuration's `limit`, with its meaning.
+/// The option for the field `limit` of a configuration, with its meaning.
 macro_rules! option {
     ($meaning:literal) => {
         faircast_core::spec::Opt::other(

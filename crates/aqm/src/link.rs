@@ -1,9 +1,9 @@
 //! A link: a queue in front of a transmitter of a given rate, then a wire with a delay and losses.
 //!
 //! With a first-in-first-out queue that decides at arrival, [`Link::offer`] immediately returns the packet's arrival time at the
-//! other end. Otherwise the packet is queued, and the driver has two more duties. After every call that returns a time it calls
-//! [`Link::dequeue`] until it returns no packet. It calls [`Link::dequeue`] again at [`Link::next_dequeue`], before any other
-//! event of the link at that time. The driver stores the packets; the link stores only times, sizes and counts.
+//! other end. Otherwise the packet is queued, and the driver has two more duties. After every call with a time, the driver calls
+//! [`Link::dequeue`] until no packet is returned. The driver calls [`Link::dequeue`] again at the time [`Link::next_dequeue`],
+//! before any other event of the link at this time. The driver stores the packets; the link stores only times, sizes and counts.
 
 use crate::any::AnyDiscipline;
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Ecn, Offer, Watches};
@@ -30,8 +30,8 @@ pub struct LinkSpec {
     pub queue: QueueSpec,
     /// Losses on the wire, after the transmitter.
     pub loss: Option<LossSpec>,
-    /// Maximum random addition to the propagation delay of each packet. Packets stay in order. Hosts and networks are less
-    /// regular than links.
+    /// Maximum random addition to the propagation delay of each packet. Packets stay in order. The jitter models the irregular
+    /// delays of hosts and networks.
     pub jitter: Span,
 }
 
@@ -47,9 +47,9 @@ impl LinkSpec {
 pub enum OfferResult {
     /// The packet arrives at the other end.
     Arrives {
-        /// Arrival time of its last bit.
+        /// Arrival time of the last bit of the packet.
         at: Time,
-        /// Whether the queue set its congestion mark.
+        /// Whether the queue set the packet's congestion mark.
         marked: bool,
     },
     /// The packet waits. [`Link::dequeue`] will report its fate.
@@ -61,13 +61,13 @@ pub enum OfferResult {
 /// Fate of a packet that was queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dequeued {
-    /// Its transmission begins, and it will arrive at the other end.
+    /// The packet's transmission begins, and the packet will arrive at the other end.
     Arrives {
         /// The packet's ticket.
         ticket: Ticket,
-        /// Arrival time of its last bit.
+        /// Arrival time of the last bit of the packet.
         at: Time,
-        /// Whether the queue set its congestion mark.
+        /// Whether the queue set the packet's congestion mark.
         marked: bool,
     },
     /// The packet is lost.
@@ -79,12 +79,12 @@ pub enum Dequeued {
     },
 }
 
-/// Place of a loss.
+/// Cause of a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossCause {
-    /// The queue dropped it.
+    /// The queue dropped the packet.
     Queue(DropCause),
-    /// It was lost on the wire.
+    /// The packet was lost on the wire.
     Wire,
     /// The link is down.
     Down,
@@ -97,7 +97,7 @@ pub struct LinkCounts {
     pub offered: u64,
     /// Number of packets that the queue accepted and did not drop later.
     pub accepted: u64,
-    /// Bytes of these packets.
+    /// Bytes of the accepted packets.
     pub accepted_bytes: u64,
     /// Number of drops by a full buffer.
     pub overflow: u64,
@@ -109,32 +109,34 @@ pub struct LinkCounts {
     pub lost: u64,
 }
 
-/// Number of fractional bits of a byte's transmission time.
+/// Number of fractional bits in the transmission time of a byte.
 const FRACTION: u32 = 20;
 
-/// Maximum transmission time of a byte, 134 ms, so that 65,535 bytes fit 64 bits. Rates below 60 bit/s count as 60 bit/s.
+/// Maximum transmission time of a byte, 134 ms. The time for 65,535 bytes then fits in 64 bits. Rates below 60 bit/s count as 60
+/// bit/s.
 const SLOWEST: u64 = u64::MAX >> 17;
 
-/// One direction of a link. State that every packet uses fits a cache line; the rest is in a box.
+/// One direction of a link. The fields that every packet uses fit in a cache line; all other fields are in a box.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Link {
     /// End of the transmission of all accepted packets.
     free_at: Time,
     delay: Span,
-    /// Transmission time of a packet, if all waiting packets and the one in transmission have the same size. Their number then
-    /// follows from `free_at`.
+    /// Transmission time of a packet, if all waiting packets and the packet in transmission have the same size. The number of
+    /// these packets then follows from `free_at`.
     each: Span,
-    /// Maximum time until `free_at` at which a drop-tail buffer accepts another packet of that size.
+    /// Maximum time from an arrival until `free_at` for which a drop-tail buffer accepts the arriving packet, if it has the
+    /// common size.
     patience: Span,
     accepted_bytes: u64,
     rest: Box<Rest>,
     /// Number of accepted packets that `Rest::accepted` does not include.
     accepted: u32,
-    /// The common size.
+    /// Common size of the packets, in bytes.
     size: u16,
     way: LinkPath,
-    /// Number of packets without a pause before the latest one.
+    /// Number of packets accepted since the link was last idle, not counting the latest packet.
     streak: u8,
 }
 
@@ -166,7 +168,7 @@ struct Rest {
     watches: Watches,
 }
 
-/// The rule that decides about packets.
+/// The discipline that decides about packets.
 #[derive(Debug)]
 enum Decides {
     DropTail(DropTail),
@@ -177,14 +179,14 @@ enum Decides {
 /// State that most links do not need.
 #[derive(Debug, Clone, Default)]
 struct LinkExtras {
-    /// All waiting packets with their times, if packets have several sizes or the link was changed.
+    /// All waiting packets, each with its times; used if packets have several sizes or the link was changed.
     mixed: Mixed,
     loss: Option<Loss>,
-    /// Jitter, if any: packets are then recorded one by one, each with its own delay.
+    /// Jitter of the wire. With jitter, packets are recorded one by one, each with its own delay.
     jitter: Span,
     /// Latest arrival; known only on the slow path.
     last_arrival: Time,
-    /// Bytes that were accepted and lost later because the link went down.
+    /// Number of accepted bytes that were lost later because the link went down.
     flushed_bytes: u64,
     early: u64,
     marked: u64,
@@ -221,9 +223,9 @@ enum State {
 /// Record of packets of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Record {
-    /// Only their number.
+    /// Only the number of packets is recorded.
     Number,
-    /// Each packet: the link was changed or has jitter, or its discipline watches departures.
+    /// Each packet is recorded, because the link was changed, the link has jitter, or the discipline watches departures.
     Each,
 }
 
@@ -232,17 +234,17 @@ enum Record {
 struct Mixed {
     packets: VecDeque<Waiting>,
     bytes: u64,
-    /// Arrival of the latest packet that was removed from this list.
+    /// Arrival time of the packet that was last removed from this list.
     sent_arrives: Time,
     reported: Reported,
 }
 
-/// State that a discipline that watches departures has received.
+/// State that was reported to a discipline that watches departures.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reported {
     /// Number of packets in [`Mixed::packets`] whose departure was reported.
     packets: usize,
-    /// Bytes of these packets.
+    /// Bytes of the packets whose departure was reported.
     bytes: u64,
     /// Beginning of the latest idle time that was reported.
     idle: Time,
@@ -253,15 +255,16 @@ struct Reported {
 struct Waiting {
     begins: Time,
     ends: Time,
-    /// Propagation delay at its arrival.
+    /// Propagation delay that applied when the packet arrived at the link.
     delay: Span,
     flow: u32,
     size: u16,
 }
 
 impl Waiting {
-    /// Returns its arrival if the packet before it arrives at `last`. It never overtakes. With a transmission time above zero it
-    /// arrives at least a nanosecond later, so that a time exists between both arrivals.
+    /// Returns the packet's arrival time if the previous packet arrives at `last`. Packets do not overtake each other. If the
+    /// transmission time is above zero, the packet arrives at least a nanosecond after `last`, so that the two arrival times
+    /// differ.
     fn arrives_after(&self, last: Time) -> Time {
         let gap = self.ends.since(self.begins).min(Span::from_nanos(1));
         (self.ends + self.delay).max(last + gap)
@@ -274,7 +277,7 @@ impl Link {
         Link::with_discipline(spec, spec.queue.build(spec.rate, spec.delay), rng)
     }
 
-    /// Creates a link with this discipline instead of the one that `spec` names.
+    /// Creates a link with this discipline instead of the discipline that `spec` names.
     pub fn with_discipline(spec: &LinkSpec, discipline: AnyDiscipline, rng: Rng) -> Link {
         let mut decides = match discipline {
             AnyDiscipline::DropTail(drop_tail) => Decides::DropTail(drop_tail),
@@ -318,7 +321,7 @@ impl Link {
         link
     }
 
-    /// Offers a packet of `size` bytes of `flow`. Times must not run backwards.
+    /// Offers a packet of `size` bytes of `flow`. `now` must not decrease from call to call.
     #[inline]
     pub fn offer(&mut self, now: Time, size: u16, flow: u32, ecn: impl Into<Ecn>) -> OfferResult {
         if self.way == LinkPath::Short && self.size == size {
@@ -334,19 +337,20 @@ impl Link {
         self.offer_long(now, size, flow, ecn.into())
     }
 
-    /// Returns the rank of the latest accepted packet among packets of other links that arrive at the same time: lower ranks
-    /// first. The rank is the number of packets before it without a pause. A packet that arrives exactly when the link becomes
-    /// free makes no pause.
+    /// Returns the rank of the latest accepted packet. If packets of several links arrive at the same time, packets with lower
+    /// ranks are first. The rank depends on the number of packets before this packet since the link was last idle. A link on
+    /// which a packet arrives exactly at the end of a transmission does not count as idle.
     ///
-    /// This follows ns-2, which executes simultaneous events in the order of their causes. The cause of the end of a transmission
-    /// is its beginning. The cause of an acknowledgement's arrival is its transmission over a link of about the same delay. So
-    /// bursts come last on links whose delay exceeds a packet's transmission time, and first on other links.
+    /// This order follows ns-2, which executes simultaneous events in the order of their causes. The cause of the end of a
+    /// transmission is the beginning of the transmission. The cause of the arrival of an acknowledgement is the transmission of
+    /// the acknowledgement over a link of about the same delay. Therefore, packets of a burst are last on links whose delay
+    /// exceeds a packet's transmission time, and first on other links.
     #[inline]
     pub const fn rank(&self) -> u8 {
         if self.each.as_nanos() < self.delay.as_nanos() { self.streak } else { u8::MAX - self.streak }
     }
 
-    /// Accepts a packet. Called before [`Link::free_at`] changes.
+    /// Counts a packet of the present burst. Must be called before [`Link::free_at`] changes.
     #[inline]
     fn go_on(&mut self, now: Time) {
         self.streak = streak_at(now, self.free_at, self.streak);
@@ -407,13 +411,13 @@ impl Link {
         OfferResult::Arrives { at, marked }
     }
 
-    /// The link is idle: all further packets may have this size.
+    /// Sets the common size of all further packets. The link must be idle.
     fn settle(&mut self, size: u16) {
         if self.rest.record == Record::Each {
             return;
         }
         if let Some(rare) = &mut self.rest.rare {
-            // The memory is not freed, because the link will probably have mixed sizes again.
+            // The memory of the list is retained, because the link will probably have mixed sizes again.
             rare.mixed.packets.clear();
             rare.mixed.bytes = 0;
         }
@@ -426,7 +430,7 @@ impl Link {
         transmission(self.rest.byte_time, size)
     }
 
-    /// The fast path is possible for a plain drop-tail link whose packets have one size.
+    /// Selects the fast path if possible: for a plain drop-tail link whose packets have one size.
     fn choose_way(&mut self) {
         self.way = LinkPath::Long;
         let rest = &*self.rest;
@@ -440,7 +444,7 @@ impl Link {
             Limit::Packets(limit) => limit,
             Limit::Bytes(limit) => limit / u32::from(self.size),
         };
-        // `free_at - now` is longer than `packets - 1` transmissions if at least `packets` packets are queued.
+        // If at least `packets` packets are queued, `free_at - now` is longer than `packets - 1` transmissions.
         if let Some(others) = packets.checked_sub(1) {
             self.patience = self.each * u64::from(others);
             self.way = LinkPath::Short;
@@ -469,7 +473,7 @@ impl Link {
         }
     }
 
-    /// Reports departures until `now`, and the link's idle time, to a discipline that watches departures.
+    /// Reports departures until `now`, and the time at which the link became idle, to a discipline that watches departures.
     fn tell(&mut self, now: Time) {
         let rest = &mut *self.rest;
         let (Decides::AtArrival(discipline), Watches::Departures) = (&mut rest.decides, rest.watches) else {
@@ -509,7 +513,7 @@ impl Link {
         }
     }
 
-    /// Returns the packets and bytes that have not left, and the size of the packet in transmission.
+    /// Returns the number and the bytes of the packets that have not departed, and the size of the packet in transmission.
     fn backlog(&self, now: Time) -> (u32, u64, u16) {
         let busy = self.free_at.since(now).as_nanos();
         if busy == 0 {
@@ -530,7 +534,7 @@ impl Link {
         }
     }
 
-    /// Queues and sends the packet, which occupies the transmitter until `free_at`. Returns its arrival time.
+    /// Queues and sends a packet. The transmitter is then busy until the new `free_at`. Returns the packet's arrival time.
     fn take(&mut self, now: Time, size: u16, flow: u32) -> Time {
         let begins = self.free_at.max(now);
         let each = self.transmission(size);
@@ -552,7 +556,8 @@ impl Link {
         rare.last_arrival
     }
 
-    /// Records the packets of which only the number is stored, because packets of another size arrive or the link changes.
+    /// Replaces the number of waiting packets by a record of each packet. This is necessary when a packet of another size arrives
+    /// or the link changes.
     fn mix(&mut self, now: Time) {
         self.way = LinkPath::Long;
         if self.rest.mixed().is_some() || self.rest.record == Record::Each {
@@ -568,15 +573,15 @@ impl Link {
         mixed.packets.clear();
         mixed.packets.extend((0..u64::from(packets)).rev().map(|later| {
             let ends = free_at - each * later;
-            // A driver that uses flows has had each packet recorded from the start.
+            // The flow is unknown here. A discipline that needs flows has a record of each packet from the start.
             Waiting { begins: ends - each, ends, delay, flow: 0, size }
         }));
-        // A packet on the wire arrives at this time or before; there may be no such packet.
+        // The latest packet on the wire, if any, arrives at this time or earlier.
         mixed.sent_arrives = mixed.packets.front().map_or(latest, |first| first.begins + delay);
     }
 
-    /// Returns the number of packets that wait at this time, without the one in transmission, and their bytes. `now` may be in
-    /// the past if no packet was offered since.
+    /// Returns the number of packets that wait at `now` and their bytes, without the packet in transmission. `now` may be in the
+    /// past if no packet was offered after `now`.
     pub fn waiting(&self, now: Time) -> (u32, u64) {
         if let Decides::Holds(queue) = &self.rest.decides {
             return queue.backlog();
@@ -585,7 +590,7 @@ impl Link {
         (packets.saturating_sub(u32::from(in_transmission > 0)), bytes - u64::from(in_transmission))
     }
 
-    /// Returns the bytes that have left the transmitter by this time, in whole packets.
+    /// Returns the number of bytes that have left the transmitter by `now`, in whole packets.
     pub fn departed_bytes(&self, now: Time) -> u64 {
         if let Decides::Holds(queue) = &self.rest.decides {
             return queue.departed_bytes(now);
@@ -626,7 +631,7 @@ impl Link {
         self.delay
     }
 
-    /// Sets the propagation delay of all further packets. They do not overtake earlier ones.
+    /// Sets the propagation delay of all further packets. Further packets do not overtake earlier packets.
     pub fn set_delay(&mut self, now: Time, delay: Span) {
         self.begin_change(now);
         self.delay = delay;
@@ -638,7 +643,7 @@ impl Link {
         self.choose_way();
     }
 
-    /// Records all waiting packets. The link stays on the slow path.
+    /// Makes a record of each waiting packet. The link stays on the slow path.
     fn begin_change(&mut self, now: Time) {
         if self.queues() {
             self.rest.record = Record::Each;
@@ -650,8 +655,8 @@ impl Link {
         self.rest.rare().mixed.forget_sent(now);
     }
 
-    /// Changes the rate. Waiting packets are sent at the new rate; the transmission in progress ends at the old one. The driver
-    /// corrects the arrivals of its packets with the returned shift.
+    /// Changes the rate. Waiting packets are sent at the new rate; a transmission in progress ends at the old rate. The driver
+    /// must correct the stored arrival times of packets by the returned shift.
     pub fn set_rate(&mut self, now: Time, rate: Rate) -> Shift {
         self.begin_change(now);
         let byte_time = byte_time(rate);
@@ -682,8 +687,8 @@ impl Link {
         shift
     }
 
-    /// Takes the link down. Waiting packets and the one in transmission are lost, and so is every packet that is offered before
-    /// the link is up again. The driver drops packets that arrive after [`Down::kept_until`]. For queued packets,
+    /// Takes the link down. Waiting packets and the packet in transmission are lost, and so is every packet that is offered
+    /// before the link is up again. The driver drops packets that arrive after [`Down::kept_until`]. For queued packets,
     /// [`Link::dequeue`] reports the loss.
     pub fn set_down(&mut self, now: Time) -> Down {
         self.begin_change(now);
@@ -740,7 +745,7 @@ impl Mixed {
     }
 }
 
-/// New arrival times after a change of rate: pairs of old and new, in order.
+/// New arrival times of packets after a change of the rate: pairs of the old and the new time, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shift {
     /// Old and new arrival times.
@@ -750,11 +755,11 @@ pub struct Shift {
 /// Packets that survive when a link goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Down {
-    /// Packets that arrive until this time are on the wire and arrive.
+    /// Latest arrival time of the packets that are already on the wire. These packets still arrive.
     pub kept_until: Time,
 }
 
-/// Returns the number of packets without a pause before a packet that is accepted now.
+/// Returns the number of packets since the link was last idle, not counting a packet that is accepted now.
 #[inline]
 fn streak_at(now: Time, free_at: Time, streak: u8) -> u8 {
     if free_at < now { 0 } else { streak.saturating_add(1) }

@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub enum LossSpec {
     /// Each packet is lost with this probability, independently.
     Bernoulli(f64),
-    /// Two states, good and bad (Gilbert 1960, Elliott 1963); one step of the chain per packet.
+    /// A chain of two states, good and bad (Gilbert 1960, Elliott 1963), with one step per packet.
     GilbertElliott {
         /// Probability of a transition from good to bad before a packet.
         to_bad: f64,
@@ -51,7 +51,7 @@ const GILBERT: &[Opt<Gilbert>] = &[
 ];
 
 impl LossSpec {
-    /// Returns the model if all its values are probabilities.
+    /// Returns the model if all values of the model are valid probabilities.
     ///
     /// # Errors
     /// The first invalid value.
@@ -60,7 +60,7 @@ impl LossSpec {
     }
 }
 
-/// `bernoulli,0.01` or `gilbert,to_bad=0.01,to_good=0.3`, with `good=0` and `bad=1` unless they are given.
+/// Parses `bernoulli,0.01` or `gilbert,to_bad=0.01,to_good=0.3`. The defaults are `good=0` and `bad=1`.
 impl FromStr for LossSpec {
     type Err = SpecError;
 
@@ -111,7 +111,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Creates the state of a wire, in the good state.
+    /// Creates the loss state of a wire. The state is good at first.
     pub const fn new(spec: LossSpec) -> Loss {
         Loss { spec, bad: false }
     }

@@ -1,5 +1,5 @@
-//! PAQM (paper 002, chapter 5). It predicts the traffic of the next two short intervals, and drops or marks the part that brings
-//! the queue to its target.
+//! PAQM (paper 002, chapter 5). It predicts the traffic of the next two short intervals. It then drops or marks a part of this
+//! traffic, large enough to bring the queue to its target.
 //!
 //! Paper gap: (5.1) as printed is the mean size of packets. The text, the controller and the figures need the amount that arrives
 //! in an interval, including dropped packets.
@@ -19,7 +19,7 @@ mod control;
 mod predict;
 
 table! {
-    /// Parameters. Amounts are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
+    /// Parameters. Amounts are in packets; with [`Config::bytes`] they are in bytes divided by [`Config::mean_packet_size`].
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
@@ -32,7 +32,7 @@ table! {
             => seconds["interval", NumberRange::of(0.001, 10.0), "time between two predictions"];
         /// Number of intervals in a prediction ("n").
         order: u32 = 20 => whole["order", 1, 200, "number of intervals that a prediction uses"];
-        /// Number of stored intervals. With the value of `order`, the predictor is the printed formula.
+        /// Number of stored intervals. If this number equals `order`, the predictor is the formula as printed in the paper.
         history: u32 = 100 => whole["history", 4, 10_000, "number of intervals that are stored"];
         /// Predictor of the next intervals.
         predictor: Predictor = Predictor::Lmmse
@@ -47,13 +47,14 @@ table! {
         solution: Solution = Solution::Exact
             => choice["solution", { "exact" => Exact, "clamp" => Clamp, "literal" => Literal },
                 "the optimum (exact), the optimum without bounds moved into them (clamp), or the printed cases (literal)"];
-        /// Mean packet size in bytes: converts the link's rate to packets, and is the unit with `bytes`.
+        /// Mean packet size in bytes. It converts the link's rate to packets per second. With `bytes`, it is also the unit of
+        /// queue lengths.
         mean_packet_size: u16 = 1000
             => whole["mean", 1, u16::MAX as u64, "size of a typical packet, in bytes"];
         /// Whether amounts and the queue are counted in bytes.
         bytes: bool = false => word["bytes", "the queue is counted in bytes"];
-        /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
+        /// Whether ECN-capable packets are marked instead of dropped early.
+        ecn: bool = false => word["ecn", "ECN-capable packets are marked instead of dropped"];
     }
 
     /// Values of the paper; a buffer of 100 packets.
@@ -91,7 +92,7 @@ pub enum Predictor {
 pub enum Solution {
     /// The exact optimum.
     Exact,
-    /// The optimum without bounds, clamped to them: the law of figure 5.6.
+    /// The optimum without bounds, clamped to the bounds: the function of figure 5.6.
     Clamp,
     /// The printed solution: (5.11) with its cases C1 to C4.
     Literal,
@@ -132,7 +133,7 @@ impl Paqm {
         self.p
     }
 
-    /// Returns the expected arrivals in this interval and in the next one.
+    /// Returns the expected number of arrivals in this interval and in the next interval.
     pub const fn predicted(&self) -> (f64, f64) {
         self.predicted
     }
@@ -142,7 +143,8 @@ impl Paqm {
     }
 }
 
-/// Returns the probability for a queue, the expected arrivals of two intervals, and the link's capacity per interval.
+/// Returns the drop probability for a queue, the expected arrivals of two intervals, and the link's capacity per interval. All
+/// amounts are in packets.
 pub fn probability(config: &Config, queue: f64, expected: (f64, f64), capacity: f64) -> f64 {
     let x = queue + expected.0 - capacity - config.target;
     let problem = Problem { x, y: expected.1 - capacity, f: expected, b: (config.b0, config.b1) };

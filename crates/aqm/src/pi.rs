@@ -1,9 +1,10 @@
 //! PI (Hollot, Misra, Towsley and Gong 2001), with the arithmetic of ns-2.35. The probability of a drop or mark is updated
-//! periodically from the present and the previous distance of the queue from its target.
+//! periodically from two distances of the queue from its target: the present and the previous distance.
 //!
-//! Its two constants depend on the number of flows, the round-trip time and the link. ns-2's defaults were computed for 60 flows,
-//! 0.246 s and 3750 packets/s. [`Config::design`] computes them by the same rule for the link of the queue
-//! ([`pi`](crate::analysis::control::pi)). The queue length does not include the packet in transmission.
+//! The two constants of the controller depend on the number of flows, the round-trip time and the link. The default constants of
+//! ns-2 are for 60 flows, a round-trip time of 0.246 s and a link of 3750 packets/s. [`Config::design`] computes the constants
+//! for the link of the queue ([`pi`](crate::analysis::control::pi)). The queue length does not include the packet in
+//! transmission.
 
 use crate::analysis::control::{self, Flows};
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
@@ -14,35 +15,38 @@ use faircast_core::spec::NumberRange;
 use faircast_core::time::{Rate, Span, Time};
 
 table! {
-    /// Parameters. Lengths are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
+    /// Parameters. Lengths are in packets; with [`Config::bytes`] they are in bytes divided by [`Config::mean_packet_size`].
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
         /// Target of the queue (`qref_`).
         target: f64 = 50.0 => number["target", NumberRange::POSITIVE, "target queue, in packets"];
-        /// Increase of the probability per packet of the present distance from the target (`a_`); 0: by the design rule.
+        /// Increase of the probability per packet by which the queue exceeds the target (`a_`); 0 means the value of the design
+        /// rule.
         a: f64 = 0.0
             => number["a", NumberRange::PART,
                 "weight of the present distance from the target; 0: by the design rule"];
-        /// Decrease per packet of the previous distance (`b_`); 0: by the design rule.
+        /// Decrease of the probability per packet by which the queue exceeded the target at the previous update (`b_`); 0 means
+        /// the value of the design rule.
         b: f64 = 0.0
             => number["b", NumberRange::PART,
                 "weight of the previous distance from the target; 0: by the design rule"];
         /// Updates of the probability per second (`w_`).
         hz: f64 = 170.0 => number["hz", NumberRange::of(0.1, 1e6), "updates of the probability per second"];
-        /// Design rule: least number of flows.
+        /// Minimum number of flows, for the design rule.
         flows: f64 = 60.0 => number["flows", NumberRange::POSITIVE, "design rule: minimum number of flows"];
-        /// Design rule: longest round-trip time.
+        /// Longest round-trip time, for the design rule.
         rtt: Span = Span::from_millis(246)
             => seconds["rtt", NumberRange::up_to(100.0), "design rule: maximum round-trip time"];
-        /// Mean packet size in bytes: converts the link's rate to packets, and is the unit with `bytes`.
+        /// Mean packet size in bytes. It converts the link's rate to packets per second. With `bytes`, it is also the unit of
+        /// queue lengths.
         mean_packet_size: u16 = 1000
             => whole["mean", 1, u16::MAX as u64, "size of a typical packet, in bytes"];
-        /// Whether the queue is counted in bytes, and large packets are dropped more often than small ones.
+        /// Whether the queue is counted in bytes. Large packets are then dropped more often than small packets.
         bytes: bool = false => word["bytes", "the queue is counted in bytes"];
-        /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
+        /// Whether ECN-capable packets are marked instead of dropped early.
+        ecn: bool = false => word["ecn", "ECN-capable packets are marked instead of dropped"];
     }
 
     impl Default;
@@ -50,7 +54,7 @@ table! {
     impl Tabled for Config as "pi" with [
         preset("design", |config| *config = Config::design(), "a and b from the link, `flows` and `rtt`"),
         preset("ns2", |config| *config = Config::ns2(),
-            "the constants of ns-2, for 60 flows, 0.246 s and 3750 packets/s"),
+            "the constants of ns-2, for 60 flows, a round-trip time of 0.246 s and 3750 packets/s"),
     ] {
         type Built = Box<dyn Discipline>;
 
@@ -71,12 +75,14 @@ table! {
 }
 
 impl Config {
-    /// The constants of ns-2's defaults, for 60 flows, 0.246 s and 3750 packets/s.
+    /// Returns the default constants of ns-2. They were computed for 60 flows, a round-trip time of 0.246 s and a link of 3750
+    /// packets/s.
     pub const fn ns2() -> Config {
         Config { a: 1.822e-5, b: 1.816e-5, ..Config::DEFAULT }
     }
 
-    /// The constants by the design rule for the link of the queue; 60 flows and 0.246 s unless other values are set.
+    /// Returns a configuration whose constants are computed by the design rule for the link of the queue. Without other values,
+    /// the rule uses 60 flows and a round-trip time of 0.246 s.
     pub const fn design() -> Config {
         Config::DEFAULT
     }
@@ -85,16 +91,16 @@ impl Config {
 /// The discipline's state.
 #[derive(Debug, Clone)]
 pub struct Pi {
-    /// The configuration after the link's values were filled in.
+    /// The configuration, including the values that are computed for the link.
     config: Config,
-    /// The probability.
+    /// Probability of a drop or mark.
     p: f64,
     last: f64,
     ticks: Ticks,
 }
 
 impl Pi {
-    /// Creates the discipline for a link of this rate, which determines the constants by the design rule.
+    /// Creates the discipline for a link of this rate. Constants of the design rule depend on the rate.
     pub fn new(config: Config, rate: Rate) -> Pi {
         let mut config = config;
         if config.a <= 0.0 {
@@ -173,7 +179,8 @@ mod tests {
     fn probability_matches_hand_computed_values() {
         let config = Config { a: 0.002, b: 0.001, target: 10.0, ..Config::ns2() };
         let mut pi = Pi::new(config, Rate::from_mbps(8.0));
-        // 0.002 (30 - 10) - 0.001 (0 - 10), then 0.002 (20 - 10) - 0.001 (30 - 10), then below zero.
+        // The first change is 0.002 (30 - 10) - 0.001 (0 - 10), the second 0.002 (20 - 10) - 0.001 (30 - 10). The last change
+        // would make the probability negative.
         assert!((probability(&mut pi, 30) - 0.05).abs() < 1e-12);
         assert!((probability(&mut pi, 20) - 0.05).abs() < 1e-12);
         assert!((probability(&mut pi, 0) - 0.02).abs() < 1e-12);
@@ -184,7 +191,7 @@ mod tests {
 
     #[test]
     fn design_rule_uses_the_rate_of_the_link() {
-        // 3750 packets of 500 bytes a second; ns-2's constants have four digits of the paper's.
+        // The link sends 3750 packets of 500 bytes per second, as in the example of the PI paper.
         let config = Config { mean_packet_size: 500, ..Config::design() };
         let (a, b) = Pi::new(config, Rate::from_mbps(15.0)).gains();
         assert!((a / 1.853e-5 - 1.0).abs() < 1e-3 && (b / 1.847e-5 - 1.0).abs() < 1e-3, "{a:e} {b:e}");

@@ -1,8 +1,8 @@
-//! Proportional integral controller enhanced (RFC 8033): PI on the queueing delay, with gains that grow with the probability.
-//! After a quiet time a burst may pass.
+//! Proportional integral controller enhanced (RFC 8033): PI on the queueing delay. The gains of the controller grow with the
+//! probability. After a quiet period, a burst may pass without drops.
 //!
-//! The delay is that of the latest departed packet ([`Delay::Stamps`], RFC 8033, 5.2, as in ns-3 and FreeBSD), or the queue's
-//! length over the link's rate ([`Delay::Length`]), which does not need departures.
+//! With [`Delay::Stamps`], the delay is the delay of the latest departed packet (RFC 8033, 5.2, as in ns-3 and FreeBSD). With
+//! [`Delay::Length`], the delay is the queue's length divided by the link's rate, and departures are not reported.
 
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
 use crate::text::table;
@@ -24,17 +24,17 @@ table! {
         /// Interval between updates of the probability (T_UPDATE).
         update: Span = Span::from_millis(15)
             => seconds["update", NumberRange::up_to(1.0), "time between two updates of the probability"];
-        /// Increase of the probability per update and second of delay above the target (alpha).
+        /// Increase of the probability at each update, per second by which the delay exceeds the target (alpha).
         alpha: f64 = 0.125
             => number["alpha", NumberRange::up_to(1e3), "gain for the delay above the target, per second"];
-        /// Increase of the probability per update and second of growth of the delay (beta).
+        /// Increase of the probability at each update, per second by which the delay has grown since the previous update (beta).
         beta: f64 = 1.25
             => number["beta", NumberRange::of(0.0, 1e3), "gain for the growth of the delay, per second"];
-        /// Duration of a burst that may pass after a quiet time (MAX_BURST).
+        /// Maximum duration of a burst without drops after a quiet period (MAX_BURST).
         burst: Span = Span::from_millis(150)
             => seconds["burst", NumberRange::of(0.0, 10.0),
                 "length of a burst without drops after an idle time"];
-        /// Upper bound of the probability for marks; above it packets are dropped (mark_ecnth).
+        /// Maximum probability at which packets are marked. Above it, packets are dropped instead (mark_ecnth).
         mark_p: f64 = 0.1
             => number["mark", NumberRange::PART, "probability below which packets are marked, not dropped"];
         /// Whether drops are spread evenly (RFC 8033, 5.4).
@@ -43,8 +43,8 @@ table! {
         delay: Delay = Delay::Stamps
             => choice["delay", { "stamps" => Stamps, "length" => Length },
                 "measurement of the time: that of the latest departed packet (stamps), or the queue's length over the link's rate (length)"];
-        /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
+        /// Whether ECN-capable packets are marked instead of dropped early.
+        ecn: bool = false => word["ecn", "ECN-capable packets are marked instead of dropped"];
     }
 
     /// Values of RFC 8033; a buffer of 1000 packets.
@@ -64,16 +64,16 @@ table! {
 pub enum Delay {
     /// Delay of the latest departed packet.
     Stamps,
-    /// From the queue's length and the link's rate.
+    /// Delay computed from the queue's length and the link's rate.
     Length,
 }
 
-/// Maximum increase once the probability is at least 0.1 (RFC 8033, 5.5).
+/// Maximum increase of the probability at an update, if the probability is at least 0.1 (RFC 8033, 5.5).
 const CAP: f64 = 0.02;
-/// Duration of quiet before another burst may pass.
+/// Minimum duration of a quiet period before another burst may pass.
 const QUIET: Span = Span::from_millis(1500);
 
-/// The discipline's state. The names in brackets are the RFC's.
+/// The discipline's state. The names in brackets are those of the RFC.
 #[derive(Debug, Clone)]
 pub struct Pie {
     config: Config,
@@ -82,13 +82,13 @@ pub struct Pie {
     /// The delay of the latest departed packet.
     delay: f64,
     old_delay: f64,
-    /// Sum of the probabilities since the last drop (accu_prob).
+    /// Sum of the drop probabilities of all packets since the last drop (accu_prob).
     due: f64,
     burst: Burst,
-    /// Remaining duration of a burst that may pass (burst_allowance).
+    /// Remaining time for which a burst passes without drops (burst_allowance).
     allowance: Span,
     ticks: Ticks,
-    /// Arrival times of the waiting packets; only with stamps.
+    /// Arrival times of the waiting packets; empty unless the delay is measured by stamps.
     stamps: VecDeque<Time>,
 }
 
@@ -153,7 +153,7 @@ impl Pie {
     fn step(&self, delay: f64) -> f64 {
         let Config { alpha, beta, target, .. } = self.config;
         let step = alpha * (delay - target.as_secs_f64()) + beta * (delay - self.old_delay);
-        // The smaller the probability, the smaller the gains (RFC 8033, 4.2).
+        // The gains are divided at small probabilities: upper bounds of the probability, each with the divisor (RFC 8033, 4.2).
         const SCALES: [(f64, f64); 6] =
             [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
         match SCALES.iter().find(|(below, _)| self.p < *below) {
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn probability_matches_hand_computed_values() {
         let mut pie = Pie { p: 0.05, old_delay: 0.02, ..pie(by_length()) };
-        // (0.125 (0.03 - 0.015) + 1.25 (0.03 - 0.02)) / 2.
+        // The first change of the probability is (0.125 (0.03 - 0.015) + 1.25 (0.03 - 0.02)) / 2.
         pie.on_timer(&bench::busy(30));
         assert!((pie.probability() - 0.057_187_5).abs() < 1e-9, "{}", pie.probability());
         let mut tiny = Pie { p: 0.0, old_delay: 0.0, ..pie.clone() };
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn delay_is_measured_by_the_packet_that_left_last() {
+    fn delay_is_that_of_the_latest_departed_packet() {
         let mut pie = pie(Config::default());
         let millis = |millis| Time::ZERO + Span::from_millis(millis);
         for at in [0, 1] {
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn even_drops_have_bounded_gaps() {
+    fn gaps_between_evenly_spread_drops_are_bounded() {
         let mut pie =
             Pie { p: 0.1, old_delay: 0.1, burst: Burst::Passes, ..pie(Config { even: true, ..by_length() }) };
         let mut rng = Rng::new(3, 3);

@@ -1,7 +1,7 @@
 //! Disciplines that hold packets: they also decide at departure, and may reorder packets.
 //!
-//! A discipline does not hold the content of packets. It identifies a packet by its [`Ticket`]; the driver of the link stores the
-//! packet.
+//! A discipline does not hold the content of packets. The discipline identifies a packet by its [`Ticket`]; the driver of the
+//! link stores the packet.
 
 use crate::discipline::{Decision, DropCause, Ecn, Offer};
 use faircast_core::rng::Rng;
@@ -9,14 +9,14 @@ use faircast_core::time::{Rate, Time};
 use std::collections::VecDeque;
 use std::fmt;
 
-/// Number of a waiting packet on its link, from the offer until the link reports its fate. Numbers are small and reused, so that
-/// a driver can store packets in a vector.
+/// Number of a waiting packet on its link. The ticket is valid from the offer until the link reports the packet's fate. Tickets
+/// are small numbers and are reused, so that a driver can store packets in a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u32);
 
 /// A queue discipline that holds packets (Linux: qdisc).
 pub trait Qdisc: fmt::Debug + Send {
-    /// Adds an arriving packet. Packets that are dropped to make room, except the new one, are written to `dropped`.
+    /// Adds an arriving packet. Earlier packets that are dropped to make room are written to `dropped`.
     fn enqueue(
         &mut self,
         offer: &Offer,
@@ -24,26 +24,26 @@ pub trait Qdisc: fmt::Debug + Send {
         rng: &mut Rng,
         dropped: &mut Vec<Dropped>,
     ) -> Decision;
-    /// Returns the packet to send now that the transmitter is free, and writes packets dropped before it to `dropped`. `None` if
-    /// the queue is empty.
+    /// Returns the packet to send; `None` if the queue is empty. Called when the transmitter is free. Packets that are dropped
+    /// before the returned packet are written to `dropped`.
     fn dequeue(&mut self, now: Time, rng: &mut Rng, dropped: &mut Vec<Dropped>) -> Option<Sent>;
     /// Returns the number of waiting packets and their bytes.
     fn backlog(&self) -> (u32, u64);
-    /// The link went down: writes all waiting packets to `lost`.
+    /// Removes all waiting packets and writes them to `lost`. Called when the link goes down.
     fn flush(&mut self, lost: &mut Vec<Ticket>);
-    /// Sets the link's rate, if the discipline needs it. Called at the start and at every change.
+    /// Sets the link's rate, for disciplines that use the rate. Called at the start and at every change.
     fn set_rate(&mut self, _rate: Rate) {}
-    /// Returns the time of the next call of [`Qdisc::on_timer`]. It precedes every later event.
+    /// Returns the time of the next call of [`Qdisc::on_timer`]. The call precedes every event that is later than this time.
     fn timer(&self) -> Time {
         Time::NEVER
     }
     /// Handles the timer, and sets a later one.
     fn on_timer(&mut self, _now: Time) {}
-    /// From the present timer until `until`, no packet waits or arrives. A discipline whose state does not change meanwhile may
-    /// move its timer beyond.
+    /// Reports that no packet waits or arrives before `until`. A discipline whose state does not change before `until` may set
+    /// its timer to a later time.
     fn on_silence(&mut self, _until: Time) {}
-    /// The last packet's transmission ended at `since`, and no packet waited: the link has been idle since. Called before the
-    /// next arrival.
+    /// Reports that the link has been idle since `since`: a transmission ended, and no packet waited. Called before the next
+    /// arrival.
     fn on_idle(&mut self, _since: Time) {}
 }
 
@@ -65,18 +65,18 @@ pub struct Sent {
     pub marked: bool,
 }
 
-/// State of a waiting packet that a discipline sees.
+/// The properties of a waiting packet that a discipline can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Queued {
     /// The packet's ticket.
     pub ticket: Ticket,
-    /// Time of its arrival.
+    /// Arrival time of the packet.
     pub since: Time,
-    /// Its flow.
+    /// Flow of the packet.
     pub flow: u32,
-    /// Its size, in bytes.
+    /// Size of the packet, in bytes.
     pub size: u16,
-    /// Its ECN field.
+    /// ECN field of the packet.
     pub ecn: Ecn,
 }
 
@@ -88,7 +88,7 @@ impl Queued {
     }
 }
 
-/// Packets in the order of arrival, and their bytes: the building block of disciplines.
+/// Packets in the order of arrival, and the sum of their bytes: the building block of disciplines.
 #[derive(Debug, Clone, Default)]
 pub struct PacketQueue {
     packets: VecDeque<Queued>,

@@ -1,12 +1,12 @@
 //! Random early detection (Floyd and Jacobson 1993), with the arithmetic of ns-2.35.
 //!
-//! An average of the queue's length is updated at every arrival. Between two thresholds packets are dropped or marked with a
-//! probability that grows with the average. The drops are spread so that the gaps between them have a uniform distribution
-//! instead of a geometric one. Above the upper threshold the probability rises to one, immediately or gently up to twice the
-//! threshold. The average does not include the packet in transmission.
+//! An average of the queue's length is updated at every arrival. Between two thresholds, packets are dropped or marked with a
+//! probability that grows with the average. The drops are spread: the gaps between them have a uniform instead of a geometric
+//! distribution. Above the upper threshold, the probability becomes one: either immediately, or gradually up to twice the
+//! threshold ("gentle"). The average does not include the packet in transmission.
 //!
-//! With [`Config::adaptive`] the maximum probability is updated every half second, so that the average stays midway between the
-//! thresholds (Floyd, Gummadi and Shenker 2001).
+//! With [`Config::adaptive`], the maximum probability is updated every half second. The update keeps the average midway between
+//! the thresholds (Floyd, Gummadi and Shenker 2001).
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::text::{preset, table};
@@ -15,41 +15,43 @@ use faircast_core::spec::{NumberRange, Opt};
 use faircast_core::time::{Rate, Span, Time};
 
 table! {
-    /// Parameters. Lengths are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
+    /// Parameters. Lengths are in packets; with [`Config::bytes`] they are in bytes divided by [`Config::mean_packet_size`].
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 50 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
         /// Lower threshold of the average; 0 means `max(5, half of the packets that the link sends in 5 ms)`.
         min_th: f64 = 0.0 => number["min", NOT_NEGATIVE, "lower threshold, in packets; 0: from the link"];
-        /// Upper threshold of the average; 0 means three times the lower one.
+        /// Upper threshold of the average; 0 means three times the lower threshold.
         max_th: f64 = 0.0
             => number["max", NOT_NEGATIVE,
                 "upper threshold, in packets; 0: three times the lower one; equal to min: a single step"];
-        /// Weight of the queue in its average at each arrival; 0 means a time constant of ten round trips, which count as
-        /// `max(100 ms, 3 (delay + a packet's transmission))`.
+        /// Weight of the queue length in its average at each arrival; 0 means a time constant of ten round-trip times. The
+        /// round-trip time is assumed to be `max(100 ms, 3 (delay + a packet's transmission))`.
         w_q: f64 = 0.0
             => number["w", NumberRange::of(0.0, 1.0), "weight of the queue in its average; 0: from the link"];
         /// Probability at the upper threshold.
         max_p: f64 = 0.1 => number["p", NumberRange::up_to(1.0), "probability at the upper threshold"];
-        /// Mean packet size in bytes, for the number of packets that an idle link would have sent, and as the unit with `bytes`.
+        /// Mean packet size in bytes. It determines the number of packets that an idle link would have sent. With `bytes`, it is
+        /// also the unit of queue lengths.
         mean_packet_size: u16 = 1000
             => whole["mean", 1, u16::MAX as u64, "size of a typical packet, in bytes"];
-        /// Upper bound of the probability before spreading for marks; above it packets are dropped (ns-2 `mark_p_`, 0.1 there
-        /// since 2005). 1 means no bound.
+        /// Maximum probability at which packets are marked, before the drops are spread. Above it, packets are dropped instead
+        /// (`mark_p_` of ns-2, 0.1 since 2005). 1 means no maximum.
         mark_p: f64 = 1.0
             => number["mark", NumberRange::PART, "probability below which packets are marked, not dropped"];
-        /// Whether the probability rises from `max_p` to 1 between `max_th` and `2 max_th`, instead of immediately.
+        /// Whether the probability rises gradually from `max_p` to 1 between `max_th` and `2 max_th`, instead of jumping to 1 at
+        /// `max_th`.
         gentle: bool = true => word["gentle", "probability 1 at twice the upper threshold"]
             => not["abrupt", "probability 1 at the upper threshold"];
-        /// Whether the number of packets between drops is at least the expected one ("wait").
+        /// Whether at least the expected number of packets separates two drops ("wait").
         wait: bool = true => word["wait", "drops are spread evenly"]
             => not["nowait", "drops may follow each other directly"];
-        /// Whether the queue is counted in bytes, and large packets are dropped more often than small ones.
+        /// Whether the queue is counted in bytes. Large packets are then dropped more often than small packets.
         bytes: bool = false => word["bytes", "the queue is counted in bytes"]
             => not["packets", "the queue is counted in packets"];
-        /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
+        /// Whether ECN-capable packets are marked instead of dropped early.
+        ecn: bool = false => word["ecn", "ECN-capable packets are marked instead of dropped"];
         /// Whether `max_p` adapts.
         adaptive: bool = false => word["adaptive", "p follows the average"];
     }
@@ -91,25 +93,26 @@ table! {
 }
 
 impl Config {
-    /// All thresholds from the link, as in ns-2 since 2001, in packets of 1000 bytes; a buffer of 50.
+    /// Returns a configuration whose thresholds are computed from the link, as in ns-2 since 2001. Packets have 1000 bytes, and
+    /// the buffer has 50 packets.
     pub const fn auto() -> Config {
         Config::DEFAULT
     }
 
-    /// The recommendation of Floyd's "REDparameters": thresholds 5 and 15, weight 0.002, probability 0.1, gentle.
+    /// Returns the recommendation of Floyd's "REDparameters": thresholds 5 and 15, weight 0.002, probability 0.1, gentle.
     pub const fn red_parameters() -> Config {
         Config { min_th: 5.0, max_th: 15.0, w_q: 0.002, ..Config::auto() }
     }
 
-    /// The defaults of ns-2.1b7a (October 2000) and versions of that time: [`Config::red_parameters`] with a mean packet size of
-    /// 500 bytes, not gentle. ns-2 became gentle on 23 April 2001, and computes its thresholds from the link since 29 December
-    /// 2001.
+    /// Returns the defaults of ns-2.1b7a (October 2000) and versions of that time: [`Config::red_parameters`] with a mean packet
+    /// size of 500 bytes, not gentle. "Gentle" is the default of ns-2 since 23 April 2001. Since 29 December 2001, ns-2 computes
+    /// its thresholds from the link.
     pub const fn ns21b7a() -> Config {
         Config { gentle: false, mean_packet_size: 500, ..Config::red_parameters() }
     }
 
-    /// Parameters for a buffer of this number of packets: thresholds of a sixth and a half of it, weight 0.002, probability 0.1,
-    /// gentle.
+    /// Returns parameters for a buffer of `buffer` packets: thresholds at a sixth and at a half of the buffer, weight 0.002,
+    /// probability 0.1, gentle.
     pub fn experiments_e2e(buffer: u32) -> Config {
         let size = f64::from(buffer);
         Config { limit: buffer, min_th: size / 6.0, max_th: size / 2.0, ..Config::red_parameters() }
@@ -120,10 +123,11 @@ const NOT_NEGATIVE: NumberRange = NumberRange::of(0.0, f64::INFINITY);
 
 /// Interval between adaptations of `max_p`.
 const INTERVAL: Span = Span::from_millis(500);
-/// Maximum increase of `max_p`, and the factor of its decrease.
+/// Maximum increase of `max_p` at an adaptation. `DECREASE` is the factor of a decrease.
 const INCREASE: f64 = 0.01;
 const DECREASE: f64 = 0.9;
-/// Bounds of adaptation: no increase above the first; no decrease below the second, or below 80 kbit/s over the link's rate.
+/// Bounds of the adaptation of `max_p`. `max_p` does not increase above `TOP`. It does not decrease below `BOTTOM`, or below
+/// `BOTTOM_RATE` (bit/s) divided by the link's rate.
 const TOP: f64 = 0.5;
 const BOTTOM: f64 = 0.01;
 const BOTTOM_RATE: f64 = 80_000.0;
@@ -131,17 +135,18 @@ const BOTTOM_RATE: f64 = 80_000.0;
 /// The discipline's state.
 #[derive(Debug, Clone)]
 pub struct Red {
-    /// The configuration after the link's values were filled in, with thresholds in bytes if the queue is counted in bytes.
+    /// The configuration, including the values that are computed for the link. Thresholds are in bytes if the queue is counted in
+    /// bytes.
     config: Config,
     /// Buffer, in the unit of the thresholds.
     limit: f64,
-    /// Packets of the mean size that the link sends per second.
+    /// Number of packets of mean size that the link sends per second.
     packet_rate: f64,
     average: f64,
     /// The present `max_p`.
     max_p: f64,
     bottom: f64,
-    /// Packets since the last drop or mark, and their bytes.
+    /// Number of packets since the last drop or mark, and the bytes of these packets (`count_bytes`).
     count: u64,
     count_bytes: u64,
     /// Zone of the average at the latest arrival.
@@ -152,14 +157,15 @@ pub struct Red {
 /// Whether early drops are possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Zone {
-    /// The average is below the lower threshold, or almost no packet waits.
+    /// The average is below the lower threshold, or the queue has almost no packets.
     Calm,
     /// The average is above the lower threshold.
     Alert,
 }
 
 impl Red {
-    /// Creates the discipline for a link of this rate and delay, which determine the values that the configuration leaves open.
+    /// Creates the discipline for a link of this rate and delay. The values that the configuration leaves open are computed from
+    /// the rate and the delay.
     pub fn new(config: Config, rate: Rate, delay: Span) -> Red {
         let packet_rate = packets_per_second(config, rate);
         let mut config = complete(config, packet_rate, delay);
@@ -183,27 +189,28 @@ impl Red {
         }
     }
 
-    /// The average queue, in packets or bytes.
+    /// Returns the average queue, in packets or bytes.
     pub const fn average(&self) -> f64 {
         self.average
     }
 
-    /// The present probability at the upper threshold.
+    /// Returns the present probability at the upper threshold.
     pub const fn max_p(&self) -> f64 {
         self.max_p
     }
 
-    /// The lower and the upper threshold, in the unit of the average.
+    /// Returns the lower and the upper threshold, in the unit of the average.
     pub const fn thresholds(&self) -> (f64, f64) {
         (self.config.min_th, self.config.max_th)
     }
 
-    /// The weight of the queue in its average.
+    /// Returns the weight of the queue length in its average.
     pub const fn weight(&self) -> f64 {
         self.config.w_q
     }
 
-    /// Updates the average for an arrival that finds `queue` after `idle` empty slots.
+    /// Updates the average at an arrival. `queue` is the present length. `idle` is the number of packets that the link could have
+    /// sent in the idle time before the arrival.
     fn average_in(&mut self, queue: f64, idle: u32) {
         let keep = 1.0 - self.config.w_q;
         self.average = self.average * power(keep, idle.saturating_add(1)) + self.config.w_q * queue;
@@ -221,7 +228,7 @@ impl Red {
         let p = if self.average < max_th {
             self.max_p * (self.average - min_th) / (max_th - min_th)
         } else if gentle {
-            // As in ns-2, this line keeps its initial values even if the lower part adapts.
+            // As in ns-2, the line above the upper threshold starts at the configured `max_p`, even if `max_p` adapts.
             self.config.max_p + (1.0 - self.config.max_p) * (self.average - max_th) / max_th
         } else {
             1.0
@@ -229,7 +236,7 @@ impl Red {
         p.min(1.0)
     }
 
-    /// Returns the probability after spreading by the number of packets since the last drop, and by the packet's size.
+    /// Returns the probability `p`, corrected for the number of packets since the last drop, and for the packet's size.
     fn spread(&self, p: f64, size: u16) -> f64 {
         let unit = self.config.mean_packet_size;
         let count = if self.config.bytes { self.count_bytes / u64::from(unit.max(1)) } else { self.count };
@@ -246,10 +253,10 @@ impl Red {
         spread.min(1.0)
     }
 
-    /// Returns the decision by the average, without the buffer's limit.
+    /// Returns the decision that follows from the average. The limit of the buffer is not considered.
     fn early(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
         if self.is_hopeless() {
-            // A step marks above its threshold, as DCTCP's does (RFC 8257, 3.1).
+            // Equal thresholds form a step: if the average is above the step, packets are marked, as in DCTCP (RFC 8257, 3.1).
             let steps = self.config.min_th == self.config.max_th && self.config.mark_p >= 1.0;
             let may_mark = steps && self.config.ecn && offer.ecn.may_be_marked();
             return if may_mark { Decision::Mark } else { Decision::Drop(DropCause::Overflow) };
@@ -295,7 +302,7 @@ impl Discipline for Red {
         decision
     }
 
-    /// Thresholds and weight keep the values that were computed at the start.
+    /// The thresholds and the weight keep the values that were computed at the start.
     fn set_rate(&mut self, rate: Rate) {
         self.packet_rate = packets_per_second(self.config, rate);
         self.bottom = bottom(rate);

@@ -1,9 +1,9 @@
-//! REM (Athuraliya, Li, Low and Yin 2001), with the arithmetic of ns-2.35. A price grows with the excess of arrivals over the
-//! link's rate and of the queue over a target. The probability of a drop or mark is `1 - phi^-price`.
+//! REM (Athuraliya, Li, Low and Yin 2001), with the arithmetic of ns-2.35. A price grows while arrivals exceed the link's rate or
+//! the queue exceeds a target. The probability of a drop or mark is `1 - phi^-price`.
 //!
-//! ns-2 marks packets at departure and drops them at arrival. [`Marks::Departure`] does the same; then the queue holds its
-//! packets, and packets that are not ECN-capable get no early signal. Paper 002, (5.12) and (5.13), has the same price with its
-//! own names.
+//! ns-2 marks packets at departure and drops them at arrival. [`Marks::Departure`] does the same: the queue then holds its
+//! packets, and packets that are not ECN-capable get no early signal. Paper 002, (5.12) and (5.13), defines the same price with
+//! other names of the variables.
 
 use crate::any::AnyDiscipline;
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
@@ -34,11 +34,11 @@ table! {
         /// Interval between updates of the price.
         update: Span = Span::from_millis(2)
             => seconds["update", NumberRange::up_to(10.0), "time between two updates of the price"];
-        /// Mean packet size in bytes: converts the link's rate to packets.
+        /// Mean packet size in bytes. It converts the link's rate to packets per second.
         mean_packet_size: u16 = 1000
             => whole["mean", 1, u16::MAX as u64, "size of a typical packet, in bytes"];
-        /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
+        /// Whether ECN-capable packets are marked instead of dropped early.
+        ecn: bool = false => word["ecn", "ECN-capable packets are marked instead of dropped"];
         /// Time of marking.
         marks: Marks = Marks::Arrival
             => choice["marks", { "arrival" => Arrival, "departure" => Departure },
@@ -125,7 +125,7 @@ impl Rem {
         }
     }
 
-    /// Counts an arrival. Returns whether there is room for it.
+    /// Counts an arrival. Returns whether the buffer has room for the packet.
     fn count(&mut self, waiting: u32) -> bool {
         self.arrivals = self.arrivals.saturating_add(1);
         waiting < self.config.limit
@@ -226,10 +226,10 @@ mod tests {
         for _ in 0..5 {
             rem.on_arrival(&bench::busy(30), &mut Rng::new(1, 1));
         }
-        // 0.5 (5 + 0.1 (30 - 20) - 2) = 2, and 1 - 2^-2.
+        // The price becomes 0.5 (5 + 0.1 (30 - 20) - 2) = 2, and the probability 1 - 2^-2.
         rem.on_timer(&bench::busy(30));
         assert!((rem.price() - 2.0).abs() < 1e-12 && (rem.probability() - 0.75).abs() < 1e-12);
-        // Without arrivals: 2 + 0.5 (0 + 0 - 2).
+        // Without arrivals the price becomes 2 + 0.5 (0 + 0 - 2).
         rem.on_timer(&bench::busy(20));
         assert!((rem.price() - 1.0).abs() < 1e-12 && (rem.probability() - 0.5).abs() < 1e-12);
         rem.on_timer(&bench::busy(0)); // 1 + 0.5 (0 - 2 - 2) is below zero
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_at_departure_are_set_when_packets_leave() {
+    fn ecn_capable_packet_is_marked_when_it_departs_from_the_queue() {
         let config = Config { ecn: true, marks: Marks::Departure, ..Config::default() };
         let mut held =
             MarksAtDeparture { rem: Rem { p: 1.0, ..rem(config) }, packets: PacketQueue::default() };

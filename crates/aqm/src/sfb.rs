@@ -1,8 +1,8 @@
-//! Stochastic fair BLUE (Feng, Kandlur, Saha and Shin 1999): BLUE in every bin of several levels. In each level a hash assigns a
-//! flow to a bin. A flow is dropped with the smallest probability of its bins. A flow whose bins all reach 1 is unresponsive and
-//! gets a small rate.
+//! Stochastic fair BLUE (Feng, Kandlur, Saha and Shin 1999). There are several levels of bins, and each bin runs BLUE. In each
+//! level, a hash assigns a flow to a bin. The drop probability of a flow's packets is the smallest probability among the flow's
+//! bins. A flow whose bins all have probability 1 counts as unresponsive and gets a small rate.
 //!
-//! Constants of Linux (`sch_sfb`). In contrast to Linux, hashes do not change over time.
+//! The constants are those of Linux (`sch_sfb`). Unlike in Linux, the hashes do not change over time.
 
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
 use crate::text::table;
@@ -20,14 +20,14 @@ table! {
         levels: u32 = 2 => whole["levels", 1, 16, "number of levels of bins"];
         /// Bins of a level ("N").
         bins: u32 = 23 => whole["bins", 1, 65536, "number of bins per level"];
-        /// Number of packets in a bin above which its probability grows.
+        /// Number of packets in a bin from which on the bin's probability grows.
         size: u32 = 20
             => whole["size", 1, u32::MAX as u64, "packets in a bin from which on its probability grows"];
-        /// Increase of a bin's probability at an arrival that finds it full ("d1").
+        /// Increase of a bin's probability at an arrival that finds at least `size` packets in the bin ("d1").
         increase: f64 = 0.001
             => number["increase", NumberRange::up_to(1.0),
                 "increase of the probability at an arrival at a full bin"];
-        /// Decrease of a bin's probability when it is empty ("d2").
+        /// Decrease of a bin's probability at an arrival that finds the bin empty ("d2").
         decrease: f64 = 0.00017
             => number["decrease", NumberRange::up_to(1.0),
                 "decrease of the probability at an arrival at an empty bin"];
@@ -35,8 +35,8 @@ table! {
         penalty: f64 = 10.0
             => number["penalty", NumberRange::of(0.0, 1e9),
                 "packets per second of all unresponsive flows together"];
-        /// Whether ECN-capable packets are marked instead of random drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
+        /// Whether ECN-capable packets are marked instead of dropped at random.
+        ecn: bool = false => word["ecn", "ECN-capable packets are marked instead of dropped"];
     }
 
     impl Default;
@@ -50,7 +50,7 @@ table! {
     }
 }
 
-/// Maximum burst of unresponsive flows after a silence, in packets.
+/// Maximum number of packets that unresponsive flows may send together after a silence.
 const PENALTY_BURST: f64 = 20.0;
 
 /// A bin.
@@ -66,7 +66,7 @@ pub struct Sfb {
     config: Config,
     /// The bins, level by level.
     bins: Vec<Bin>,
-    /// Tokens of unresponsive flows, in packets.
+    /// Tokens that unresponsive flows share, in packets.
     tokens: f64,
     counted_at: Time,
 }
@@ -78,7 +78,7 @@ impl Sfb {
         Sfb { config, bins, tokens: PENALTY_BURST, counted_at: Time::ZERO }
     }
 
-    /// Returns the flow's bin of a level. Each level has another hash.
+    /// Returns the index of a flow's bin in a level. Each level has a different hash.
     fn place(&self, flow: u32, level: u32) -> usize {
         // The finalizer of SplitMix64.
         let mut hash = (u64::from(flow) | u64::from(level + 1) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -93,7 +93,7 @@ impl Sfb {
         (0..self.config.levels).map(|level| self.bins[self.place(flow, level)].p).fold(1.0, f64::min)
     }
 
-    /// Updates the flow's bins at an arrival. Returns its probability.
+    /// Updates the bins of a flow at an arrival. Returns the flow's probability.
     fn learn(&mut self, flow: u32) -> f64 {
         let Config { size, increase, decrease, levels, .. } = self.config;
         for level in 0..levels {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_raise_full_bins_and_lower_empty_bins() {
+    fn probability_grows_in_full_bins_and_shrinks_in_empty_bins() {
         let mut sfb = Sfb::new(Config { size: 3, increase: 0.25, decrease: 0.5, ..Config::default() });
         let mut rng = Rng::new(1, 1);
         (0..3).for_each(|_| assert_eq!(arrive(&mut sfb, 7, &mut rng), Decision::Accept));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn flow_is_dropped_only_if_its_bins_of_both_levels_are_bad() {
+    fn flow_has_probability_one_only_if_its_bins_of_both_levels_do() {
         let mut sfb = Sfb::new(Config { size: 1, increase: 1.0, bins: 4, ..Config::default() });
         let mut rng = Rng::new(1, 1);
         (0..2).for_each(|_| _ = arrive(&mut sfb, 7, &mut rng));

@@ -2,9 +2,9 @@
 //! bias + k1 (q - q0) + k2 (R - C) / C`.
 //!
 //! The design uses deviations from an equilibrium with the probability p0, but the algorithm of figure 6.6 has no p0. With the
-//! printed algorithm ([`Config::literal`]) the equilibrium queue would be p0 / k1 packets above its target, which exceeds the
-//! buffer. It is lower in fact, because the probability cannot be negative, so a noisy rate has a positive mean effect.
-//! [`Config::product`] adds an integral of the queue's distance from its target, which converges to p0.
+//! printed algorithm ([`Config::literal`]), the equilibrium queue would be p0 / k1 packets above its target, which exceeds the
+//! buffer. The real queue is shorter: the probability cannot be negative, so noise in the measured rate raises the mean
+//! probability. [`Config::product`] adds an integral of the queue's distance from its target. The integral converges to p0.
 //!
 //! Paper gap: neither the bias nor the measurement of the arrival rate is specified (paper 002, 6.5).
 
@@ -25,10 +25,10 @@ table! {
         /// Target of the queue ("q0").
         target: f64 = 50.0
             => number["target", NumberRange::of(0.0, f64::INFINITY), "target queue, in packets"];
-        /// Increase of the probability per packet above the target.
+        /// Increase of the probability per packet by which the queue exceeds the target.
         k1: f64 = 0.0005
             => number["k1", NumberRange::of(0.0, 1e3), "gain for the queue above the target, per packet"];
-        /// Increase of the probability for arrivals at twice the link's rate.
+        /// Increase of the probability if packets arrive at twice the link's rate.
         k2: f64 = 0.2
             => number["k2", NumberRange::of(0.0, 1e3), "gain for arrivals at twice the link's rate"];
         /// Measurement of the arrival rate.
@@ -47,23 +47,23 @@ table! {
         bias: Bias = Bias::Integral
             => choice["bias", { "none" => None, "design" => Design, "integral" => Integral },
                 "probability at the target: none, from `flows` and `rtt` (design), or from an integral (integral)"];
-        /// Increase of the integral per second and packet above the target.
+        /// Increase of the integral per second, and per packet by which the queue exceeds the target.
         ki: f64 = 2e-4
             => number["ki", NumberRange::of(0.0, 1e3),
                 "gain of the integral, per second and packet above the target"];
-        /// Designed bias: number of flows.
+        /// Number of flows, for the designed bias.
         flows: f64 = 100.0 => number["flows", NumberRange::POSITIVE, "designed bias: number of flows"];
-        /// Designed bias: round-trip time.
+        /// Round-trip time, for the designed bias.
         rtt: Span = Span::from_millis(240)
             => seconds["rtt", NumberRange::up_to(100.0), "designed bias: round-trip time"];
-        /// Designed bias: packets per acknowledgement ("b").
+        /// Packets per acknowledgement ("b"), for the designed bias.
         per_ack: f64 = 1.0
             => number["per_ack", NumberRange::of(1.0, 16.0), "designed bias: packets per acknowledgement"];
-        /// Mean packet size in bytes: converts the link's rate to packets.
+        /// Mean packet size in bytes. It converts the link's rate to packets per second.
         mean_packet_size: u16 = 1000
             => whole["mean", 1, u16::MAX as u64, "size of a typical packet, in bytes"];
-        /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
+        /// Whether ECN-capable packets are marked instead of dropped early.
+        ecn: bool = false => word["ecn", "ECN-capable packets are marked instead of dropped"];
     }
 
     impl Default;
@@ -85,15 +85,15 @@ table! {
 /// Measurement of the arrival rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Measured {
-    /// From this number of gaps between the latest arrivals.
+    /// Rate over this number of gaps. A gap is the time between two consecutive arrivals; the latest gaps count.
     Gaps(u32),
     /// Exponential average with this time constant, as in core-stateless fair queueing.
     Average(Span),
-    /// Count in a window of this length.
+    /// Number of arrivals in a window of this length.
     Window(Span),
 }
 
-/// Probability at the target if arrivals have the link's rate.
+/// Probability of a drop or mark when the queue is at its target and packets arrive at the link's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bias {
     /// Zero, as printed.
@@ -125,18 +125,18 @@ impl Measured {
 }
 
 impl Config {
-    /// The printed algorithm of figure 6.6, with a rate over two gaps.
+    /// Returns the parameters of the printed algorithm (figure 6.6), with the rate measured over two gaps.
     pub const fn literal() -> Config {
         Config { measured: Measured::Gaps(2), bias: Bias::None, ..Config::product() }
     }
 
-    /// The algorithm with an averaged rate and the integral.
+    /// Returns the parameters of the algorithm with an averaged rate and an integral.
     pub const fn product() -> Config {
         Config::DEFAULT
     }
 }
 
-/// Duration without arrivals after which the rate of arrivals is zero.
+/// Duration without arrivals after which the arrival rate counts as zero.
 const QUIET: Span = Span::from_secs(1);
 
 /// The discipline's state.
@@ -158,7 +158,7 @@ struct Arrivals {
     /// The latest arrival times that the measurement needs.
     times: VecDeque<Time>,
     average: f64,
-    /// Number of arrivals at the time of the latest one.
+    /// Number of arrivals at the same time as the latest arrival.
     together: f64,
 }
 
@@ -168,7 +168,7 @@ impl Arrivals {
         Arrivals { measured, times: VecDeque::with_capacity(room), average: 0.0, together: 0.0 }
     }
 
-    /// Counts an arrival, `gap` after the previous one. Returns `None` until the rate is known.
+    /// Counts an arrival, `gap` after the previous arrival. Returns the arrival rate; `None` until the rate is known.
     fn count(&mut self, now: Time, gap: Option<Span>) -> Option<f64> {
         let is_quiet = gap.is_some_and(|gap| gap > QUIET);
         if is_quiet {
@@ -231,13 +231,13 @@ impl Sfc {
         }
     }
 
-    /// The law of figure 6.6.
+    /// Returns the probability by figure 6.6.
     fn law(&self, queue: f64, rate: f64) -> f64 {
         let Config { target, k1, k2, .. } = self.config;
         (self.bias() + k1 * (queue - target) + k2 * (rate / self.capacity - 1.0)).clamp(0.0, 1.0)
     }
 
-    /// Updates the integral. It does not fall further while the queue is empty and no packet is dropped.
+    /// Updates the integral. While the queue is empty and the probability is zero, the integral does not decrease.
     fn integrate(&mut self, queue: f64, gap: Span) {
         if queue > 0.0 || self.p > 0.0 {
             let step = self.config.ki * (queue - self.config.target) * gap.as_secs_f64();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn integral_grows_with_the_error_and_is_frozen_when_idle() {
+    fn integral_grows_above_the_target_and_is_constant_when_idle() {
         let mut sfc = sfc(Config::product());
         sfc.integrate(150.0, Span::from_secs(1));
         assert!((sfc.integral - 0.02).abs() < 1e-12);
@@ -339,7 +339,8 @@ mod tests {
 
     #[test]
     fn noise_raises_the_mean_of_a_clipped_probability() {
-        // Poisson arrivals of the link's rate at the target: 0.290 with one gap, 0.167 with two, 0.087 with four (k2 = 0.2).
+        // Poisson arrivals at the link's rate, with the queue at its target and k2 = 0.2. If the rate is measured over one, two
+        // or four gaps, the mean probability is 0.290, 0.167 or 0.087.
         for (gaps, expected) in [(1, 0.290), (2, 0.167), (4, 0.087)] {
             let mut sfc = sfc(Config { measured: Measured::Gaps(gaps), ..Config::literal() });
             let (mut rng, mut now, mut sum) = (Rng::new(1, 8), 0.0, 0.0);

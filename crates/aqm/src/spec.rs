@@ -1,4 +1,4 @@
-//! The list of disciplines: one line each. Their files have the details.
+//! The list of disciplines, one line for each. The file of a discipline has the details.
 
 use crate::any::AnyDiscipline;
 use crate::limit::Limit;
@@ -10,7 +10,7 @@ use crate::{
 use faircast_core::spec::{self, Described, SpecError};
 use faircast_core::time::{Rate, Span};
 
-/// Reads, checks, displays and builds every discipline. The variants of an enum each hold one [`Written`].
+/// Declares an enum of disciplines that can be read, checked, displayed and built. Each variant holds one [`Written`].
 macro_rules! disciplines {
     ($($(#[$doc:meta])* $variant:ident($held:ty)),+ $(,)?) => {
         /// Specification of a discipline.
@@ -23,7 +23,7 @@ macro_rules! disciplines {
             /// Returns the specification if its values are valid.
             ///
             /// # Errors
-            /// For the first invalid value.
+            /// If a value is invalid; the error names the first invalid value.
             pub fn checked(self) -> Result<QueueSpec, SpecError> {
                 match &self {
                     $(QueueSpec::$variant(held) => held.check().map(|()| self),)+
@@ -56,7 +56,7 @@ macro_rules! disciplines {
             }
         }
 
-        /// Writes all options, so that the text reads back as the same value.
+        /// Writes all options, so that parsing the text gives the same value.
         impl std::fmt::Display for QueueSpec {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 match self {
@@ -68,7 +68,7 @@ macro_rules! disciplines {
 }
 
 disciplines! {
-    /// First in, first out; the arriving packet is dropped when the buffer is full. The limit includes the packet in transmission
+    /// First in, first out; an arriving packet is dropped if the buffer is full. The packet in transmission occupies the buffer
     /// until its last bit has left.
     DropTail(Limit),
     /// First in, first out as a [`Qdisc`](crate::qdisc::Qdisc); drops from the tail or the front.
@@ -110,9 +110,9 @@ disciplines! {
 }
 
 impl QueueSpec {
-    /// Whether it marks ECN-capable packets.
+    /// Whether the discipline marks ECN-capable packets.
     pub fn marks(&self) -> bool {
-        // Every option for marks has this name.
+        // In all disciplines the option for marks is named `ecn`.
         matches!(self, QueueSpec::DualPi2(_)) || self.to_string().split(',').any(|option| option == "ecn")
     }
 

@@ -1,9 +1,8 @@
-//! Stabilized RED (Ott, Lakshman and Wong 1999): a list of recently seen flows estimates their number. The
-//! probability of a drop follows from that number and from the fill of the buffer. No average of the queue is
-//! computed.
+//! Stabilized RED (Ott, Lakshman and Wong 1999): the number of flows is estimated from a list of recently seen flows. The
+//! probability of a drop follows from this number and from the length of the queue. No average of the queue is computed.
 //!
-//! Every arrival is compared with a random entry of the list. With N equal flows it is a hit with probability 1/N, so the inverse of
-//! the hit frequency estimates N.
+//! Every arrival is compared with a random entry of the list. With N equal flows, the arrival and the entry belong to the same
+//! flow (a hit) with probability 1/N. Therefore, the inverse of the hit frequency estimates N.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::text::table;
@@ -22,10 +21,10 @@ table! {
         /// Weight of an arrival in the hit frequency ("alpha"; paper 002, 5.5: 0.001).
         alpha: f64 = 0.001
             => number["alpha", NumberRange::up_to(1.0), "weight of an arrival in the hit frequency"];
-        /// Probability that an entry without a hit is overwritten.
+        /// Probability that an entry is overwritten after a comparison without a hit.
         replace: f64 = 0.25
             => number["replace", NumberRange::PART, "probability that an entry without a hit is overwritten"];
-        /// Probability of a drop if at least a third of the buffer is used and there are few flows ("pmax").
+        /// Probability of a drop if at least a third of the buffer is used and there are at least `flows` flows ("pmax").
         max_p: f64 = 0.15
             => number["p", NumberRange::up_to(1.0),
                 "probability from a third of the buffer on, with few flows"];
@@ -36,11 +35,11 @@ table! {
         mode: Mode = Mode::Full
             => choice["mode", { "simple" => Simple, "full" => Full, "drcl" => Drcl },
                 "whether hits are dropped more often; drcl: a third of the buffer in place of `flows`"];
-        /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
+        /// Whether ECN-capable packets are marked instead of dropped early.
+        ecn: bool = false => word["ecn", "ECN-capable packets are marked instead of dropped"];
     }
 
-    /// Values of paper 002 if it gives them, otherwise of SRED's own paper.
+    /// Values of paper 002. Values that this paper does not give are from the paper about SRED.
     impl Default;
 
     impl Tabled for Config as "sred" {
@@ -57,9 +56,9 @@ table! {
 pub enum Mode {
     /// From the hit frequency alone.
     Simple,
-    /// From the hit frequency, and larger for a packet that was a hit.
+    /// From the hit frequency. The probability is larger for a packet that was a hit.
     Full,
-    /// As `Full`, with a third of the buffer instead of [`Config::flows`], as in DRCL's simulator of the time.
+    /// Like `Full`, but a third of the buffer replaces [`Config::flows`], as in the DRCL simulator.
     Drcl,
 }
 
@@ -67,7 +66,7 @@ pub enum Mode {
 #[derive(Debug, Clone)]
 pub struct Sred {
     config: Config,
-    /// Recently seen flows. The algorithm does not use their counts, which are therefore not stored.
+    /// Recently seen flows. The counts of SRED's list entries are not stored, because the algorithm does not use them.
     list: Vec<u32>,
     /// The hit frequency ("P").
     frequency: f64,
@@ -105,7 +104,7 @@ impl Sred {
         Hit::No
     }
 
-    /// Returns the probability that follows from the buffer alone (p_sred).
+    /// Returns the probability that follows from the use of the buffer alone (p_sred).
     fn of_buffer(&self, waiting: u32) -> f64 {
         let (queue, buffer) = (f64::from(waiting), f64::from(self.config.limit));
         match () {
@@ -152,7 +151,7 @@ mod tests {
     use crate::bench;
 
     #[test]
-    fn the_inverse_of_the_hit_frequency_is_the_number_of_flows() {
+    fn inverse_hit_frequency_estimates_the_number_of_flows() {
         for flows in [2, 10, 50, 200] {
             let mut sred = Sred::new(Config { max_p: 1e-9, ..Config::default() });
             let mut rng = Rng::new(flows, 1);

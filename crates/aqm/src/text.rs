@@ -3,37 +3,37 @@
 use faircast_core::spec::{self, Described, Opt, SpecError};
 use faircast_core::time::{Rate, Span};
 
-/// A discipline as text: `NAME` alone, or `NAME,OPTIONS`.
+/// A discipline with a textual form: `NAME` alone, or `NAME,OPTIONS`.
 pub(crate) trait Written: Sized {
-    /// Its name.
+    /// Name of the discipline.
     const NAME: &'static str;
-    /// Its syntax, for error messages.
+    /// Syntax of the text, for error messages.
     const FORM: &'static str;
-    /// Returns a description of its options.
+    /// Returns a description of the options.
     fn described() -> Vec<Described>;
     /// Type of the discipline.
     type Built;
     /// Reads the text after the name.
     fn read(options: &str) -> Result<Self, SpecError>;
-    /// Checks that the values are valid and fit one another.
+    /// Checks that the values are valid and consistent.
     fn check(&self) -> Result<(), SpecError>;
-    /// Returns the options after the name, complete: the text reads back as the same value.
+    /// Returns all options in the form that follows the name. Parsing the text gives the same value.
     fn options(&self) -> String;
     /// Builds the discipline for a link of this rate and propagation delay.
     fn make(&self, rate: Rate, delay: Span) -> Self::Built;
 }
 
-/// A discipline whose options are one table: the specific parts of [`Written`].
+/// A discipline whose options are in one table. It provides the parts of [`Written`] that differ between disciplines.
 pub(crate) trait Tabled: Sized + Default + 'static {
-    /// Its name.
+    /// Name of the discipline.
     const NAME: &'static str;
-    /// Its syntax.
+    /// Syntax of the text.
     const FORM: &'static str;
-    /// Its options.
+    /// Options of the discipline.
     const OPTIONS: &'static [Opt<Self>];
     /// Type of the discipline.
     type Built;
-    /// Checks values that are in their ranges against one another. The error names the conflict.
+    /// Checks that the values are consistent; each of them is already within its range. The error names the conflict.
     fn fits(&self) -> Result<(), String> {
         Ok(())
     }
@@ -56,7 +56,7 @@ impl<T: Tabled> Written for T {
     }
 
     fn check(&self) -> Result<(), SpecError> {
-        // Configurations made in code have the same ranges.
+        // Values that were set in code must be in the same ranges as values in text.
         T::read(&self.options())?;
         self.fits().map_err(|what| SpecError::Unfit { of: <T as Tabled>::NAME, what })
     }
@@ -70,13 +70,13 @@ impl<T: Tabled> Written for T {
     }
 }
 
-/// A word before all options that sets every field.
+/// Returns an option that is a word before all other options and sets every field.
 pub(crate) const fn preset<C>(name: &'static str, set: fn(&mut C), meaning: &'static str) -> Opt<C> {
     Opt::first(Opt::word(name, |_| false, set, meaning))
 }
 
-/// Declares the configuration of a discipline: for each field its meaning, type, default and options, in the order of the table;
-/// presets, which precede the options; and the rest of its [`Tabled`]. Options are written as in `configuration!` of the
+/// Declares the configuration of a discipline. The table has the meaning, type, default value and option of each field. Presets
+/// precede the options. The remaining items implement [`Tabled`]. Options are written as in `configuration!` of the
 /// congestion-control schemes.
 macro_rules! table {
     (

@@ -2,7 +2,7 @@
 
 use faircast_core::time::{Span, Time};
 
-/// Times at every period, from one period after the start.
+/// Multiples of a period, starting with the period itself.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticks {
     next: Time,
@@ -10,13 +10,13 @@ pub(crate) struct Ticks {
 }
 
 impl Ticks {
-    /// Creates times with this period; a period of zero counts as a nanosecond.
+    /// Creates ticks with this period; zero counts as a nanosecond.
     pub fn every(period: Span) -> Ticks {
         let period = period.max(Span::from_nanos(1));
         Ticks { next: Time::ZERO + period, period }
     }
 
-    /// Returns the next time.
+    /// Returns the time of the next tick.
     pub const fn next(&self) -> Time {
         self.next
     }
@@ -26,12 +26,13 @@ impl Ticks {
         self.period
     }
 
-    /// Advances to the next time.
+    /// Advances to the tick after the next one.
     pub fn advance(&mut self) {
         self.next += self.period;
     }
 
-    /// Skips to the last time that is not later than `until`, unless the next time is later already.
+    /// Skips ticks. The next tick is then the last tick that is not later than `until`. Changes nothing if all ticks are later
+    /// than `until`.
     pub fn skip_to(&mut self, until: Time) {
         let periods = until.since(self.next).as_nanos() / self.period.as_nanos();
         self.next += self.period * periods;

@@ -1,4 +1,4 @@
-//! Packets pass every queue without an allocation, once it has been as full as it gets.
+//! Tests that a queue allocates no memory for packets after it has reached its maximum length.
 
 use faircast_aqm::{Link, LinkSpec, QueueSpec};
 use faircast_core::rng::Rng;
@@ -12,16 +12,16 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is the system allocator's; the counter is a plain thread-local number.
+// SAFETY: every call is passed to the system allocator; the counter is a plain thread-local number.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller observes the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: `block` came from `alloc` above, that is, from the system allocator.
+        // SAFETY: `block` was allocated by `alloc` above, and therefore by the system allocator.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -29,7 +29,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Packets of twenty flows to an overloaded link; how many allocations the last ones cost.
+/// Sends packets of twenty flows to an overloaded link. Returns the number of allocations for the second half of the packets.
 fn allocations(text: &str) -> u64 {
     let queue = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
     let spec = LinkSpec::new(Rate::from_mbps(8.0), Span::from_millis(3), queue);
@@ -54,7 +54,7 @@ fn packets_allocate_nothing_in_any_queue() {
         let limited = if name == "droptail" { "droptail,40".to_owned() } else { format!("{name},limit=40") };
         for text in [limited.clone(), format!("{limited},ecn")] {
             if text.parse::<QueueSpec>().is_ok() {
-                // Queues of flows may each once more be longer than ever.
+                // The queue of each flow may exceed its earlier maximum length once more.
                 assert!(allocations(&text) <= 20, "{text}: {}", allocations(&text));
             }
         }

@@ -1,13 +1,12 @@
-//! Invariants of every discipline under any load. Its accounts neither lose nor double packets, buffers hold no
-//! more than their limit, the same seed decides the same, and a discipline without other reasons drops only by
-//! overflow.
+//! Invariants of every discipline under any load. Each packet is counted once. Buffers hold at most their limit. Equal seeds give
+//! equal decisions. A discipline without early drops drops packets only at overflow.
 
 use faircast_aqm::{Dequeued, Link, LinkSpec, LossCause, OfferResult, QueueSpec, Ticket};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::BTreeMap;
 
-/// Every discipline that there is, with the buffer of 20 packets beside it, and with its other ways.
+/// Every discipline, with its variants and a buffer of 20 packets.
 const ALL: &[&str] = &[
     "droptail,20",
     "fifo,limit=20",
@@ -62,7 +61,7 @@ fn conformance_tests_cover_every_discipline() {
     }
 }
 
-/// A megabyte a second.
+/// Returns a link of 1 MB/s.
 fn link(text: &str, seed: u64) -> Link {
     let queue = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
     Link::new(&LinkSpec::new(Rate::from_mbps(8.0), Span::from_millis(3), queue), Rng::new(seed, 1))
@@ -75,7 +74,7 @@ enum End {
     Lost(LossCause),
 }
 
-/// A link and what became of its packets.
+/// A link, its waiting packets and the fates of the other packets.
 struct Driver {
     link: Link,
     waiting: BTreeMap<Ticket, usize>,
@@ -113,8 +112,8 @@ impl Driver {
     }
 }
 
-/// Offers bursts, quiet times, several sizes and flows; every third packet may be marked. Returns the largest
-/// number of packets that waited.
+/// Offers bursts, pauses, and packets of several sizes and flows; every third packet may be marked. Returns the maximum number of
+/// waiting packets.
 fn load(driver: &mut Driver, seed: u64, packets: usize) -> u32 {
     let mut rng = Rng::new(seed, 2);
     let (mut now, mut most) = (Time::ZERO, 0);
@@ -132,7 +131,7 @@ fn load(driver: &mut Driver, seed: u64, packets: usize) -> u32 {
 }
 
 #[test]
-fn every_packet_has_one_outcome_and_is_counted_once() {
+fn every_packet_is_delivered_or_lost_and_is_counted_once() {
     for text in ALL {
         for seed in 0..4 {
             let mut driver = Driver::new(link(text, seed));
@@ -181,7 +180,7 @@ fn queued_packets_never_exceed_the_buffer() {
     for text in ALL {
         let mut driver = Driver::new(link(text, 3));
         let most = load(&mut driver, 3, 12_000);
-        // Where bytes count, a packet of 400 bytes takes less than a place of 1000 or 800.
+        // If bytes are counted, a packet of 400 bytes occupies only a part of the unit of 1000 or 800 bytes.
         let limit = if text.contains("bytes") { 50 } else { 20 };
         assert!((1..=limit).contains(&most), "{text}: {most}");
     }
@@ -199,10 +198,10 @@ fn equal_seeds_give_equal_decisions() {
     }
 }
 
-/// A packet every 10 ms over a link that sends one in a millisecond: nobody ever waits.
+/// A packet arrives every 10 ms. The transmission of a packet takes a millisecond, so no packet waits.
 #[test]
-fn an_idle_link_loses_nothing() {
-    // A designed bias is the probability for the configured number of flows, present or not.
+fn link_that_is_mostly_idle_drops_no_packets() {
+    // Skip a designed bias: with it, SFC drops packets for the configured number of flows, regardless of the real number.
     for text in ALL.iter().filter(|text| !text.contains("bias=design")) {
         let mut driver = Driver::new(link(text, 1));
         for id in 0..3000 {
@@ -214,12 +213,12 @@ fn an_idle_link_loses_nothing() {
 }
 
 #[test]
-fn idle_year_is_skipped_at_once() {
+fn silence_of_a_year_is_skipped_without_a_call_per_period() {
     for text in ALL {
         let mut driver = Driver::new(link(text, 1));
         load(&mut driver, 1, 2000);
         let from = Time::from_secs_f64(1000.0);
-        // Enough silence for the probabilities to fall to nothing, then a year.
+        // The second packet follows a silence in which all probabilities fall to zero, the third packet a silence of a year.
         for (id, after) in [(5000, 0.0), (5001, 2000.0), (5002, 32e6)] {
             driver.offer(from + Span::from_secs_f64(after), id, 1000, 0, true);
         }
@@ -240,7 +239,7 @@ fn counts_stay_consistent_when_links_fail_change_and_recover() {
             match rng.below(1000) {
                 0 => {
                     let down = driver.link.set_down(now);
-                    // Those that were to arrive later do not.
+                    // Packets that would have arrived after `kept_until` are lost.
                     for end in driver.ends.values_mut() {
                         if matches!(end, End::Arrived { at, .. } if *at > down.kept_until) {
                             *end = End::Lost(LossCause::Down);

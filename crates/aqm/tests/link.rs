@@ -1,4 +1,5 @@
-//! The link, which computes arrivals ahead, against a queue that moves packet by packet; and the laws of losses.
+//! Compares the link, which computes arrival times in advance, with a queue that processes packets one by one. Also tests the
+//! loss models.
 
 use faircast_aqm::{
     AnyDiscipline, Decision, Dequeued, Discipline, Limit, Link, LinkSpec, Loss, LossCause, LossSpec, Offer,
@@ -9,7 +10,7 @@ use faircast_core::time::{Rate, Span, Time};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Returns the rate at which a byte takes this number of nanoseconds, so that no transmission time is rounded.
+/// Returns the rate at which the transmission of a byte takes this number of nanoseconds. No transmission time is then rounded.
 fn rate(nanos_per_byte: u64) -> Rate {
     Rate::from_bps(8e9 / nanos_per_byte as f64)
 }
@@ -23,7 +24,7 @@ fn drop_tail(packets: u32) -> LinkSpec {
     LinkSpec::new(rate(1000), Span::from_millis(10), queue)
 }
 
-/// An event on a link, and the time since the last one.
+/// An event on a link.
 #[derive(Debug, Clone)]
 enum Happens {
     Packet(u16),
@@ -33,7 +34,7 @@ enum Happens {
     Up,
 }
 
-/// A transmitter and what waits for it, one event at a time.
+/// A transmitter and its waiting packets, processed event by event.
 struct Twin {
     nanos_per_byte: u64,
     delay: Span,
@@ -47,7 +48,7 @@ struct Twin {
     idle_since: Time,
     last_arrival: Time,
     departed_bytes: u64,
-    /// Arrivals of packets that have left.
+    /// Arrival times of the packets that have been transmitted.
     arrivals: BTreeMap<usize, Time>,
 }
 
@@ -100,7 +101,7 @@ impl Twin {
         self.idle_since = now;
     }
 
-    /// All transmissions that end until `now`.
+    /// Ends all transmissions that are due until `now`.
     fn advance(&mut self, now: Time) {
         while let Some((packet, _, ends)) = self.sending.filter(|(_, _, ends)| *ends <= now) {
             self.departed_bytes += u64::from(packet.size);
@@ -198,7 +199,7 @@ enum Outcome {
     Lost(LossCause),
 }
 
-/// A link with the packets that its driver keeps.
+/// A link, and the arrival times that the driver of the link has stored.
 struct Driven {
     link: Link,
     arrivals: BTreeMap<usize, Time>,
@@ -221,7 +222,8 @@ impl Driven {
             Happens::Packet(_) => {}
             Happens::Rate(nanos_per_byte) => {
                 let shift = self.link.set_rate(now, rate(nanos_per_byte));
-                // In order, as a driver with a queue of packets does it: packets that were lost have no partner.
+                // Both lists are in order of time. A packet that was lost on the wire has no stored arrival time, so its shift is
+                // skipped.
                 let mut moves = shift.moves.iter().peekable();
                 for at in self.arrivals.values_mut() {
                     while moves.next_if(|(from, _)| from < at).is_some() {}
@@ -240,7 +242,7 @@ impl Driven {
     }
 }
 
-/// Run both and compare them at every event and between.
+/// Runs the link and its twin, and compares them at every event and between events.
 fn compare(spec: LinkSpec, nanos_per_byte: u64, events: &[(u64, Happens)]) -> Result<(), TestCaseError> {
     let mut twin = Twin::new(&spec, nanos_per_byte);
     let mut driven = Driven { link: link(spec), arrivals: BTreeMap::new() };
@@ -328,22 +330,22 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn packets_of_one_size_are_treated_as_in_a_real_queue((spec, nanos) in specs(), events in packets(Just(1000))) {
+    fn packets_of_one_size_arrive_as_in_a_packet_by_packet_queue((spec, nanos) in specs(), events in packets(Just(1000))) {
         compare(spec, nanos, &events)?;
     }
 
     #[test]
-    fn packets_of_any_size_are_treated_as_in_a_real_queue((spec, nanos) in specs(), events in packets(1..3000u16)) {
+    fn packets_of_any_size_arrive_as_in_a_packet_by_packet_queue((spec, nanos) in specs(), events in packets(1..3000u16)) {
         compare(spec, nanos, &events)?;
     }
 
     #[test]
-    fn changing_links_behave_like_a_real_queue((spec, nanos) in specs(), events in changes(delays())) {
+    fn changing_links_behave_like_a_packet_by_packet_queue((spec, nanos) in specs(), events in changes(delays())) {
         compare(spec, nanos, &events)?;
     }
 
     #[test]
-    fn failing_links_behave_like_a_real_queue((spec, nanos) in specs(), events in changes(failures())) {
+    fn failing_links_behave_like_a_packet_by_packet_queue((spec, nanos) in specs(), events in changes(failures())) {
         compare(spec, nanos, &events)?;
     }
 
@@ -390,7 +392,7 @@ fn rate_of_zero_nearly_stops_the_queue() {
         panic!("the buffer was empty")
     };
     assert!(at > Time::from_secs_f64(100.0));
-    // The first is being sent, at the old rate; it is the second that profits.
+    // The first packet is already in transmission at the old rate. The change affects only the second packet.
     link.offer(Time::ZERO, 1000, 0, false);
     let moves = link.set_rate(Time::from_secs_f64(1.0), rate(1000)).moves;
     assert_eq!(moves.len(), 1);
@@ -411,7 +413,7 @@ fn recovered_link_does_not_wait_for_lost_packets() {
     assert_eq!(link.offer(now, 1000, 0, false), OfferResult::Arrives { at, marked: false });
 }
 
-/// Arrivals of packets that come so far apart, over a link that delays them by up to 2 ms more.
+/// Returns the arrival times of packets that are sent every `gap` over a link with a jitter of up to 2 ms.
 fn jittered(queue: QueueSpec, gap: Span) -> Vec<Time> {
     let spec = LinkSpec { jitter: Span::from_millis(2), queue, ..drop_tail(100) };
     let mut link = link(spec);
@@ -443,12 +445,12 @@ fn jitter_is_uniform_and_does_not_reorder_packets() {
         let more: Vec<f64> = more.map(|more| more.as_nanos() as f64 / 2e6).collect();
         assert!(more.iter().all(|more| (0.0..1.0).contains(more)), "up to what was said");
         near(more.iter().sum::<f64>() / more.len() as f64, 0.5);
-        // Half a millisecond apart they would often overtake each other.
+        // With a gap of half a millisecond, packets would often overtake each other if the link permitted it.
         assert!(jittered(queue, Span::from_micros(500)).is_sorted());
     }
 }
 
-/// Returns the losses of `packets` packets, and the lengths of runs of them.
+/// Returns the share of lost packets, and the mean length of a run of losses.
 fn strikes(spec: LossSpec, packets: usize) -> (f64, f64) {
     let (mut loss, mut rng) = (Loss::new(spec), Rng::new(3, 3));
     let (mut losses, mut runs, mut before) = (0, 0, false);
@@ -494,7 +496,7 @@ fn loss_probabilities_of_zero_and_one_are_exact() {
 
 #[test]
 fn bursts_rank_last_on_long_links_and_first_on_short_links() {
-    // A packet of 1000 bytes takes 1 ms.
+    // The transmission of a packet of 1000 bytes takes 1 ms.
     let ranks = |delay| {
         let mut link = link(LinkSpec { delay, ..drop_tail(9) });
         [10, 10, 12, 20].map(|millis| {

@@ -1,4 +1,4 @@
-//! Queues and losses as text.
+//! Tests the textual forms of queues and losses.
 
 use faircast_aqm::{Limit, LossSpec, QueueSpec, codel, drr, fifo, red};
 use faircast_core::time::Span;
@@ -21,7 +21,7 @@ fn buffer_sizes_are_parsed_in_packets_or_bytes() {
 }
 
 #[test]
-fn red_takes_a_preset_and_options() {
+fn red_spec_accepts_a_preset_and_options() {
     assert_eq!(queue("red"), QueueSpec::Red(red::Config::auto()));
     assert_eq!(queue("red,auto"), queue("red"));
     assert_eq!(queue("red,floyd"), QueueSpec::Red(red::Config::red_parameters()));
@@ -37,7 +37,7 @@ fn red_takes_a_preset_and_options() {
 }
 
 #[test]
-fn options_of_queues_that_hold_packets_are_parsed() {
+fn options_of_queue_disciplines_are_parsed() {
     assert_eq!(queue("fifo"), QueueSpec::Fifo(fifo::Config::default()));
     let wanted = fifo::Config { limit: Limit::Bytes(30_000), drops: fifo::Drops::Front };
     assert_eq!(queue("fifo,limit=30kB,drops=front"), QueueSpec::Fifo(wanted));
@@ -55,7 +55,7 @@ fn options_of_queues_that_hold_packets_are_parsed() {
 }
 
 #[test]
-fn written_queue_specs_parse_back() {
+fn queue_specs_round_trip_as_text() {
     for text in [
         "fifo,limit=7,drops=front",
         "codel,ecn,target=1ms",
@@ -105,7 +105,7 @@ fn queue_documentation_lists_every_discipline_and_option() {
 }
 
 #[test]
-fn an_invalid_value_is_refused_with_a_suggestion() {
+fn invalid_queue_spec_is_refused_with_a_suggestion() {
     assert_eq!(
         refusal("green"),
         "there is no queue \"green\"; choose one of: droptail,SIZE, fifo[,OPTION...], red[,OPTION...], fred[,OPTION...], \
@@ -116,13 +116,16 @@ fn an_invalid_value_is_refused_with_a_suggestion() {
     assert_eq!(refusal("droptail"), "droptail needs the buffer's size: `droptail,50` or `droptail,50kB`");
     assert!(refusal("droptail,50 kb").contains("`50kB`"), "{}", refusal("droptail,50 kb"));
     assert!(refusal("droptail,0").contains("above 0"));
-    assert!(refusal("droptail,0.5B").contains("it is packets"));
-    assert_eq!(refusal("red,ecn,floyd"), "option \"floyd\" changes all others, so it must be first");
-    assert!(refusal("red,ecn=1").contains("it is a word without a value"));
+    assert!(refusal("droptail,0.5B").contains("it must be packets"));
+    assert_eq!(
+        refusal("red,ecn,floyd"),
+        "option \"floyd\" changes all other options, so it must be the first option"
+    );
+    assert!(refusal("red,ecn=1").contains("it must be a word without a value"));
     assert!(refusal("red,burst").contains("its options are: auto, floyd, ns2.1b7a, buffer, limit, "));
     assert_eq!(
         refusal("red,p=2"),
-        "option p cannot be \"2\"; it is above 0 and at most 1: probability at the upper threshold"
+        "option p cannot be \"2\"; it must be above 0 and at most 1 (probability at the upper threshold)"
     );
     assert_eq!(refusal("red,min=9,max=8"), "red: max is 8, but must not be below min, 9");
     assert!("red,min=65,max=65,w=1,abrupt,ecn".parse::<QueueSpec>().is_ok(), "the step of DCTCP");
@@ -136,7 +139,7 @@ fn an_invalid_value_is_refused_with_a_suggestion() {
     assert!(refusal("sfc,measured=gaps:0").contains("gaps:M | average:S | window:S"));
     assert!(refusal("fifo,drops=back").contains("tail | front"));
     assert!(refusal("drr,quantum=1").contains("64 to 1000000"));
-    assert!(refusal("red,w=x").starts_with("option w cannot be \"x\"; it is 0 to "));
+    assert!(refusal("red,w=x").starts_with("option w cannot be \"x\"; it must be 0 to "));
     for text in
         ["red,w=1.5", "red,w=NaN", "red,min=inf", "red,min=-1", "red,limit=0", "red,mean=0", "red,mark=1.5"]
     {

@@ -1,4 +1,5 @@
-//! Links that queue: the same as links that decide at arrival where both can do it, and what only they can do.
+//! Tests links whose queue holds packets. If a discipline can also decide at arrival, both kinds of links must give equal
+//! results. Other tests are about disciplines that must hold packets.
 
 use faircast_aqm::qdisc::PacketQueue;
 use faircast_aqm::{
@@ -11,7 +12,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Returns the rate at which a byte takes this number of nanoseconds.
+/// Returns the rate at which the transmission of a byte takes this number of nanoseconds.
 fn rate(nanos_per_byte: u64) -> Rate {
     Rate::from_bps(8e9 / nanos_per_byte as f64)
 }
@@ -20,20 +21,20 @@ fn millis(millis: u64) -> Time {
     Time::ZERO + Span::from_millis(millis)
 }
 
-/// A packet of 1000 bytes takes a millisecond, and then 10.
+/// A link with a transmission time of 1 ms for 1000 bytes, and a propagation delay of 10 ms.
 fn spec(queue: QueueSpec) -> LinkSpec {
     LinkSpec::new(rate(1000), Span::from_millis(10), queue)
 }
 
-/// A link of either kind, with the packets that its driver keeps.
+/// A link of either kind, with the packets that the driver stores.
 struct Driver {
     link: Link,
-    /// By ticket.
+    /// Number of the packet of each ticket.
     queued: BTreeMap<Ticket, usize>,
-    /// By packet: when it arrives, and whether it is marked.
+    /// Arrival time of each packet, and whether it is marked.
     arrivals: BTreeMap<usize, (Time, bool)>,
     lost: BTreeMap<usize, LossCause>,
-    /// By packet that arrives: its rank.
+    /// Rank of each packet that arrives.
     ranks: BTreeMap<usize, u8>,
 }
 
@@ -52,7 +53,7 @@ impl Driver {
         Driver::new(Link::new(&spec, Rng::new(1, 1)))
     }
 
-    /// Executes everything that is due until `now`.
+    /// Executes all events that are due until `now`.
     fn advance(&mut self, now: Time) {
         while let Some(news) = self.link.dequeue(now) {
             match news {
@@ -116,7 +117,7 @@ impl Driver {
     }
 }
 
-/// An event on a link, and the time since the last one.
+/// An event on a link.
 #[derive(Debug, Clone)]
 enum Change {
     Packet(u16),
@@ -126,7 +127,7 @@ enum Change {
     Up,
 }
 
-/// Run both and compare them at every event and between.
+/// Runs both links, and compares them at every event and between events.
 fn compare(one: Driver, two: Driver, events: &[(u64, Change)]) -> Result<(), TestCaseError> {
     let (mut one, mut two) = (one, two);
     prop_assert!(!one.link.queues() && two.link.queues());
@@ -151,7 +152,7 @@ fn compare(one: Driver, two: Driver, events: &[(u64, Change)]) -> Result<(), Tes
     Ok(())
 }
 
-/// Where nothing was lost by a failure, losses and counts are the same, too.
+/// Compares losses and counters at the end of the events. The events must not include failures of the link.
 fn compare_counts(one: Driver, two: Driver, events: &[(u64, Change)]) -> Result<(), TestCaseError> {
     let (mut first, mut second) = (one, two);
     let mut now = Time::ZERO;
@@ -169,7 +170,7 @@ fn compare_counts(one: Driver, two: Driver, events: &[(u64, Change)]) -> Result<
     second.advance(Time::NEVER);
     prop_assert_eq!(first.link.counts(), second.link.counts());
     prop_assert_eq!(&first.lost, &second.lost);
-    // A rank depends on the delay at the time at which it is asked for.
+    // A rank depends on the link's delay when the rank is read, so ranks are compared only without changes of the link.
     if events.iter().all(|(_, what)| matches!(what, Change::Packet(_))) {
         prop_assert_eq!(&first.ranks, &second.ranks);
     }
@@ -212,7 +213,7 @@ fn failures() -> impl Strategy<Value = Change> {
     prop_oneof![1 => Just(Change::Down), 2 => Just(Change::Up)]
 }
 
-/// A discipline that decides at arrival, in two phases.
+/// A discipline that decides at arrival, but holds its packets until departure.
 #[derive(Debug)]
 struct InTwoPhases {
     decides: Box<dyn Discipline>,
@@ -251,7 +252,7 @@ impl Qdisc for InTwoPhases {
     }
 }
 
-/// Drop-tail both ways.
+/// Returns two drop-tail links: one decides at arrival, the other holds packets.
 fn drop_tails(limit: Limit, loss: Option<LossSpec>, nanos: u64, delay: u64) -> (Driver, Driver) {
     let one = LinkSpec {
         rate: rate(nanos),
@@ -348,7 +349,7 @@ fn buffer_with_front_drops_retains_the_newest_packets() {
         driver.offer(Time::ZERO, id, 1000, 0, false);
     }
     driver.advance(Time::NEVER);
-    // The first is in transmission at once, and cannot be taken back.
+    // The transmission of the first packet begins immediately, so this packet cannot be dropped.
     let arrivals: Vec<(usize, Time)> = driver.arrivals.iter().map(|(id, (at, _))| (*id, *at)).collect();
     assert_eq!(arrivals, [(0, millis(11)), (4, millis(12)), (5, millis(13))]);
     assert!(driver.lost.values().all(|cause| *cause == LossCause::Queue(DropCause::Overflow)));
@@ -369,13 +370,13 @@ fn late_driver_receives_events_with_their_scheduled_times() {
     assert_eq!(link.next_dequeue(), Time::NEVER);
 }
 
-/// Counts packets per flow as they come and go, and writes down idle times.
+/// Counts the waiting packets of each flow, and records idle times.
 #[derive(Debug, Default)]
 struct Observations {
     waiting: BTreeMap<u32, u32>,
     departed: u32,
     idle: Vec<Time>,
-    /// Whether the queue reported by a departure differed from the counted one.
+    /// Whether the reported length of the queue ever differed from the counted length.
     disagreed: bool,
 }
 
@@ -453,7 +454,7 @@ fn rate_change_shifts_the_notifications_of_a_discipline() {
         link.offer(Time::ZERO, 1000, flow, false);
     }
     link.set_rate(Time::ZERO + Span::from_micros(500), rate(100));
-    // The first ends at the old rate, after 1 ms; the others take 0.1 ms each.
+    // The first transmission ends at the old rate, after 1 ms; the next two take 0.1 ms each.
     link.offer(millis(2), 1000, 0, false);
     let seen = seen.lock().expect("nobody panicked");
     assert_eq!((seen.departed, seen.idle.as_slice()), (3, &[Time::ZERO + Span::from_micros(1_200)][..]));

@@ -1,7 +1,8 @@
 //! Queues as feedback loops: design of PI and RED for a link, and stability margins.
 //!
-//! The plant is TCP's window, linearised (Hollot, Misra, Towsley and Gong 2001). For a probability of one its gain is `(R C)^3 /
-//! (2 N)^2` packets of queue. Its poles are `2 N / (R^2 C)` and `1 / R`. Its delay is a round trip `R`.
+//! The plant is the linearised model of `N` TCP flows and the queue of their link (Hollot, Misra, Towsley and Gong 2001). The
+//! round-trip time is `R`, and the link sends `C` packets per second. The gain of the plant is `(R C)^3 / (2 N)^2` packets in the
+//! queue for a probability of one. Its poles are `2 N / (R^2 C)` and `1 / R`, and its delay is `R`.
 
 use faircast_core::time::Span;
 
@@ -10,7 +11,7 @@ use faircast_core::time::Span;
 pub struct Flows {
     /// Number of flows ("N").
     pub count: f64,
-    /// Their round-trip time ("R").
+    /// Round-trip time of the flows ("R").
     pub rtt: Span,
     /// Rate of the link ("C").
     pub packets_per_second: f64,
@@ -23,12 +24,13 @@ impl Flows {
         2.0 * self.count / (rtt * rtt * self.packets_per_second)
     }
 
-    /// Static gain: packets of queue for a probability of one.
+    /// Returns the static gain: the number of packets in the queue for a probability of one.
     fn gain(&self) -> f64 {
         (self.rtt.as_secs_f64() * self.packets_per_second).powi(3) / (4.0 * self.count * self.count)
     }
 
-    /// The loop of these flows and a queue that maps packets to a probability with `gain`, these zeros, poles and integrators.
+    /// Returns the open loop of these flows and a queue. The queue discipline maps the queue length to a probability with this
+    /// gain, these zeros, poles and integrators.
     fn closed_by(&self, gain: f64, zeros: Vec<f64>, poles: Vec<f64>, integrators: u32) -> Loop {
         let rtt = self.rtt.as_secs_f64();
         let poles = [poles, vec![self.window_pole(), 1.0 / rtt]].concat();
@@ -39,22 +41,23 @@ impl Flows {
 /// A designed PI queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pi {
-    /// Weight of the present distance from the target in each update.
+    /// Weight of the queue's present distance from the target, in each update of the probability.
     pub a: f64,
     /// Weight of the distance at the previous update.
     pub b: f64,
-    /// The loop.
+    /// Open loop of the flows and the queue.
     pub open: Loop,
 }
 
-/// Returns PI for these flows (the smallest number of flows and the longest round trip), updated once in `period` seconds. The
-/// controller's zero cancels the windows' pole, and the loop has gain one at the lower of both poles.
+/// Designs PI. `flows` has the smallest expected number of flows and their longest round-trip time. The probability is updated
+/// every `period` seconds. The zero of the controller cancels the pole of the windows. The loop has gain one at the lower of the
+/// two poles of the plant.
 pub fn pi(flows: &Flows, period: f64) -> Pi {
     let rtt = flows.rtt.as_secs_f64();
     let zero = flows.window_pole();
     let crossover = zero.min(1.0 / rtt);
     let gain = crossover * (1.0 + (crossover * rtt).powi(2)).sqrt() / flows.gain();
-    // Bilinear: K (1 + s / z) / s becomes a and b.
+    // The bilinear transform of K (1 + s / z) / s gives a and b.
     let (a, b) = (gain / zero + gain * period / 2.0, gain / zero - gain * period / 2.0);
     // K (1 + s/z) / s.
     Pi { a, b, open: flows.closed_by(gain, vec![zero], Vec::new(), 1) }
@@ -63,21 +66,21 @@ pub fn pi(flows: &Flows, period: f64) -> Pi {
 /// A designed RED queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Red {
-    /// Weight of the queue in its average.
+    /// Weight of the queue length in its average.
     pub w: f64,
     /// The given probability at the upper threshold.
     pub max_p: f64,
-    /// The loop.
+    /// Open loop of the flows and the queue.
     pub open: Loop,
 }
 
-/// Returns RED with these thresholds and this probability for these flows. Its average is so slow that the loop's gain is below
-/// one at a tenth of the lower pole (Hollot and others, proposition 1).
+/// Designs RED with these thresholds and this maximum probability, for these flows. The average of the queue changes slowly, so
+/// that the loop has gain one at a tenth of the lower pole of the plant (Hollot and others, proposition 1).
 pub fn red(flows: &Flows, (min, max): (f64, f64), max_p: f64) -> Red {
     let slope = max_p / (max - min);
     let crossover = 0.1 * flows.window_pole().min(1.0 / flows.rtt.as_secs_f64());
     let excess = (slope * flows.gain()).powi(2) - 1.0;
-    // A loop without excess gain needs no slow average.
+    // If the static gain of the loop is at most one, the average need not be slow.
     let pole = if excess > 0.0 { crossover / excess.sqrt() } else { flows.packets_per_second };
     let w = 1.0 - (-pole / flows.packets_per_second).exp();
     Red { w, max_p, open: flows.closed_by(slope, Vec::new(), vec![pole], 0) }
@@ -101,9 +104,10 @@ pub struct Loop {
 /// Stability margins of a loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Margins {
-    /// Distance of the phase from -180 degrees at gain one, in degrees; infinite if the gain never reaches one.
+    /// Distance of the phase from -180 degrees at the frequency at which the gain is one, in degrees; infinite if the gain is
+    /// never one.
     pub phase_deg: f64,
-    /// Distance of the gain from one at a phase of -180 degrees, in dB.
+    /// Distance of the gain from one at the frequency at which the phase is -180 degrees, in dB.
     pub gain_db: f64,
     /// Frequency at gain one, in rad/s.
     pub crossover: f64,
@@ -126,13 +130,13 @@ impl Loop {
         up - down - f64::from(self.integrators) * std::f64::consts::FRAC_PI_2 - frequency * self.delay
     }
 
-    /// Returns the real and imaginary part at this frequency.
+    /// Returns the real and the imaginary part of the response at this frequency.
     pub fn response(&self, frequency: f64) -> (f64, f64) {
         let (size, angle) = (self.magnitude(frequency), self.phase(frequency));
         (size * angle.cos(), size * angle.sin())
     }
 
-    /// Returns the first frequency at which `value` falls below zero, from a thousandth of a turn to a thousand turns per delay.
+    /// Returns the first frequency at which `value` is below zero. The search covers 1e-5 to 1e4 radians per `delay`.
     fn first_below(&self, value: impl Fn(f64) -> f64) -> Option<f64> {
         let delay = self.delay.max(1e-9);
         let (mut low, steps) = (1e-5 / delay, 20_000);
@@ -174,7 +178,7 @@ mod tests {
 
     #[test]
     fn designed_pi_has_the_published_constants() {
-        // The paper's example; ns-2's defaults are its constants with four digits: 1.822e-5 and 1.816e-5.
+        // Example of the PI paper. The constants of the paper, 1.822e-5 and 1.816e-5, are also the defaults of ns-2.
         let flows = Flows { count: 60.0, rtt: Span::from_millis(246), packets_per_second: 3750.0 };
         let found = pi(&flows, 1.0 / 170.0);
         assert!(
@@ -195,16 +199,16 @@ mod tests {
         let margins = pi(&flows, 1.0 / 170.0).open.margins();
         let expected = 2.0 * 60.0 / (0.246 * 0.246 * 3750.0);
         assert!((margins.crossover / expected - 1.0).abs() < 1e-6, "{margins:?}");
-        // 180 - 90 - atan(w R) - w R.
+        // The phase margin is 180 - 90 - atan(w R) - w R degrees.
         let by_hand = 90.0 - (expected * 0.246f64).atan().to_degrees() - (expected * 0.246).to_degrees();
         assert!((margins.phase_deg - by_hand).abs() < 1e-6 && margins.gain_db > 6.0, "{margins:?}");
     }
 
     #[test]
-    fn designed_red_is_stable_and_a_fast_one_is_not() {
+    fn designed_red_is_stable_unless_the_average_is_too_fast() {
         let flows = Flows { count: 60.0, rtt: Span::from_millis(246), packets_per_second: 3750.0 };
         let found = red(&flows, (150.0, 700.0), 0.1);
-        // The paper rounds the pole to 0.005 rad/s, a weight of 1.33e-6.
+        // The paper rounds the pole of the average to 0.005 rad/s, which gives a weight of 1.33e-6.
         assert!(
             (found.open.poles[0] - 0.005_36).abs() < 1e-5 && (found.w - 1.43e-6).abs() < 1e-8,
             "{found:?}"

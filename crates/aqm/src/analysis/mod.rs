@@ -1,8 +1,8 @@
-//! Models for the design of queues, as functions for gains, margins and figures.
+//! Models for the design of queue disciplines: functions that compute gains, margins and figures.
 //!
 //! | module | what it computes |
 //! |---|---|
-//! | [`control`] | PI and RED by design rules, and how far a loop is from swinging |
+//! | [`control`] | designs of PI and RED by rules, and stability margins of loops |
 //! | [`sfc`] | SFC's model of TCP, its equilibrium and its stable gains (paper 002, chapter 6) |
 
 pub mod control;

@@ -1,7 +1,8 @@
 //! SFC's model of TCP, its equilibrium and its stable gains (paper 002, chapter 6).
 //!
-//! In one round trip `b` packets are acknowledged at a time. The window is `w`. The `w'` packets of the round trip before are
-//! acknowledged, each lost with probability `p`.
+//! The model describes one round trip with a window of `w` packets. In this round trip, acknowledgements arrive for the `w'`
+//! packets that were sent in the previous round trip. An acknowledgement covers `b` packets. Each of the `w'` packets was lost
+//! with probability `p`.
 //!
 //! Paper gap: the coefficient of the small term in (6.2) is twice the value that follows from (6.1). [`Model`] has both readings
 //! (paper 002, 6.2).
@@ -11,7 +12,7 @@
 use super::control::Loop;
 use faircast_core::time::Span;
 
-/// Law of the expected change of the window.
+/// Formula for the expected change of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Model {
     /// (6.2) as printed.
@@ -27,11 +28,11 @@ pub enum Model {
 pub struct Link {
     /// Number of flows ("N").
     pub flows: f64,
-    /// Their round-trip time, with the queue at its target ("tau").
+    /// Round-trip time of the flows, with the queue at its target ("tau").
     pub rtt: Span,
     /// Rate of the link ("C").
     pub packets_per_second: f64,
-    /// Packets for each acknowledgement ("b").
+    /// Packets per acknowledgement ("b").
     pub per_ack: f64,
 }
 
@@ -40,21 +41,21 @@ pub struct Link {
 pub struct Equilibrium {
     /// The window in packets.
     pub window: f64,
-    /// Probability of a drop or mark. If it is above one, no equilibrium exists.
+    /// Probability of a drop or mark. A probability above one means that no equilibrium exists.
     pub loss: f64,
 }
 
-/// Gains of the queue and of the rate.
+/// Gains of the control law for the queue and for the arrival rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gains {
     /// Gain per packet of queue.
     pub k1: f64,
-    /// Gain per packet of window, as in the stability region.
+    /// Gain per packet of each flow's window, the unit of the paper's stability region.
     pub k2: f64,
 }
 
-/// Returns the expected change of the window in a round trip, (6.1) or (6.2), from window, acknowledged packets, loss probability
-/// and packets per acknowledgement.
+/// Returns the expected change of the window in a round trip, by (6.1) or (6.2). The window is `w` packets, and the loss
+/// probability is `p`. Acknowledgements for `acked` packets arrive, each for `b` packets.
 pub fn drift(model: Model, w: f64, acked: f64, p: f64, b: f64) -> f64 {
     match model {
         Model::Exact => {
@@ -71,12 +72,12 @@ pub fn drift(model: Model, w: f64, acked: f64, p: f64, b: f64) -> f64 {
 }
 
 impl Link {
-    /// "alpha": the window at which all flows fill the link.
+    /// Returns the window of each flow with which all flows together fill the link ("alpha").
     pub fn window(&self) -> f64 {
         self.rtt.as_secs_f64() * self.packets_per_second / self.flows
     }
 
-    /// Returns the equilibrium: (6.11), or the equivalent of the other models (paper 002, 6.3).
+    /// Returns the equilibrium: (6.11), or the corresponding equation of another model (paper 002, 6.3).
     pub fn equilibrium(&self, model: Model) -> Equilibrium {
         let (w, b) = (self.window(), self.per_ack);
         let loss = match model {
@@ -94,18 +95,20 @@ impl Link {
         Equilibrium { window: w, loss }
     }
 
-    /// Returns the largest number of flows with an equilibrium.
+    /// Returns the largest number of flows for which an equilibrium exists.
     pub fn max_flows(&self, model: Model) -> f64 {
         let b = self.per_ack;
         let min_window = match model {
-            // b w^2 + w - 1 = 2 and 2 b w^2 + w - 1 = 4.
+            // With the largest number of flows, the equilibrium has a loss probability of one. The paper's model then gives b w^2
+            // + w - 1 = 2, the other models 2 b w^2 + w - 1 = 4.
             Model::Paper => (-1.0 + (1.0 + 12.0 * b).sqrt()) / (2.0 * b),
             Model::Corrected | Model::Exact => (-1.0 + (1.0 + 40.0 * b).sqrt()) / (4.0 * b),
         };
         self.rtt.as_secs_f64() * self.packets_per_second / min_window
     }
 
-    /// (6.13): rate of return of a deviating window, in 1/s, and its response to a probability.
+    /// Linearises the model (6.13). Returns the rate in 1/s at which a deviation of the window decays. Also returns the gain from
+    /// a probability to the window.
     fn linear(&self, model: Model) -> (f64, f64) {
         let Equilibrium { window: w, loss: p } = self.equilibrium(model);
         let (b, rtt) = (self.per_ack, self.rtt.as_secs_f64());
@@ -116,7 +119,7 @@ impl Link {
         (back, 1.0 / (b * rtt * p))
     }
 
-    /// The open loop with these gains.
+    /// Returns the open loop with these gains.
     pub fn open(&self, model: Model, gains: Gains) -> Loop {
         let ((back, push), rtt) = (self.linear(model), self.rtt.as_secs_f64());
         let integral = gains.k1 * self.flows / rtt;
@@ -130,16 +133,16 @@ impl Link {
         Loop { gain, zeros, poles: vec![back], integrators, delay: rtt }
     }
 
-    /// Converts a gain per share of the link's rate to a gain per packet of window. The algorithm's k2 multiplies `R / C`, and R
-    /// is a window of every flow per round trip.
+    /// Converts the k2 of the algorithm to a gain per packet of window. The algorithm multiplies k2 by `R / C`. The arrival rate
+    /// R is one window of each flow per round-trip time.
     pub fn per_window(&self, k2: f64) -> f64 {
         k2 / self.window()
     }
 
-    /// The largest k2 for which some k1 is stable.
+    /// Returns the largest k2 with which the loop is stable for some k1.
     pub fn max_k2(&self, model: Model) -> f64 {
         let ((back, push), rtt) = (self.linear(model), self.rtt.as_secs_f64());
-        // tan(theta) = -theta / (c tau) between pi/2 and pi.
+        // Search the solution of tan(theta) = -theta / (c tau) between pi/2 and pi.
         let pi = std::f64::consts::PI;
         let (mut low, mut high) = (pi / 2.0, pi);
         for _ in 0..100 {
@@ -149,7 +152,7 @@ impl Link {
         (low * low + (back * rtt).powi(2)).sqrt() / (push * rtt)
     }
 
-    /// The largest k1 that is stable with this k2.
+    /// Returns the largest k1 with which the loop is stable for this k2.
     pub fn max_k1(&self, model: Model, k2: f64) -> f64 {
         let ((back, push), rtt) = (self.linear(model), self.rtt.as_secs_f64());
         let (scale, x) = (back / push, back * rtt);
@@ -158,7 +161,7 @@ impl Link {
         odd_roots(on_edge).map(k1).fold(f64::INFINITY, f64::min)
     }
 
-    /// Returns this k1 with (6.17) and (6.18) as printed.
+    /// Returns the largest stable k1 by (6.17) and (6.18) as printed.
     pub fn printed_k1(&self, k2: f64) -> f64 {
         let (alpha, b) = (self.window(), self.per_ack);
         let d = b * alpha * alpha + alpha - 1.0;
@@ -171,7 +174,7 @@ impl Link {
     }
 }
 
-/// The first, third, ... root above zero of a function that begins positive, up to 20 turns.
+/// Returns the positive roots, up to 40 pi, at which a function falls from positive to negative values.
 fn odd_roots(value: impl Fn(f64) -> f64) -> impl Iterator<Item = f64> {
     let step = 1e-3;
     let last = (40.0 * std::f64::consts::PI / step) as u32;
@@ -189,27 +192,25 @@ fn odd_roots(value: impl Fn(f64) -> f64) -> impl Iterator<Item = f64> {
     (0..last).filter_map(root)
 }
 
-/// The fluid model of a link with this control law, for packets that are marked instead of dropped. Its parameters are the
-/// probability at the target, the gain of the queue, the gain of the excess of arrivals over the link's rate, and the size of the
-/// buffer.
+/// Fluid model of a link under SFC, for packets that are marked instead of dropped.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fluid {
-    /// The link, with the round-trip time of an empty queue.
+    /// The link and its flows. The round-trip time is that of an empty queue.
     pub link: Link,
-    /// The probability at the target if arrivals have the link's rate.
+    /// Probability of a drop or mark when the queue is at its target and packets arrive at the link's rate.
     pub bias: f64,
     /// Gain per packet of queue.
     pub k1: f64,
-    /// Gain for arrivals at twice the link's rate.
+    /// Increase of the probability if packets arrive at twice the link's rate.
     pub k2: f64,
-    /// The target, in packets.
+    /// Target of the queue, in packets.
     pub target: f64,
-    /// The buffer, in packets.
+    /// Size of the buffer, in packets.
     pub buffer: f64,
 }
 
 impl Fluid {
-    /// Returns the mean queue over the last half of `seconds` seconds, with delayed windows and probabilities.
+    /// Simulates the model for `seconds` seconds. Returns the mean queue in the second half of this time, in packets.
     pub fn mean_queue(&self, model: Model, seconds: f64) -> f64 {
         const STEP: f64 = 1e-3;
         let Link { flows, rtt, packets_per_second: capacity, per_ack } = self.link;

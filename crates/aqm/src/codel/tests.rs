@@ -42,13 +42,13 @@ impl Bench {
         while self.dequeue(now).0.is_some() {}
     }
 
-    /// Returns the packet that leaves now, and the packets dropped before it.
+    /// Returns the packet that departs now, and the packets dropped before it.
     fn dequeue(&mut self, now: Time) -> (Option<Sent>, Vec<u32>) {
         let sent = self.codel.dequeue(now, &mut self.rng, &mut self.dropped);
         (sent, self.dropped.drain(..).map(|dropped| dropped.ticket.0).collect())
     }
 
-    /// Returns the times of drops and marks. A packet leaves every millisecond from `from` to `to`, and the queue never empties.
+    /// Returns the times of drops and marks. A packet departs every millisecond from `from` to `to`, and the queue never empties.
     fn events(&mut self, from: u64, to: u64) -> Vec<u64> {
         let mut events = Vec::new();
         for at in from..to {
@@ -62,10 +62,10 @@ impl Bench {
 }
 
 #[test]
-fn nothing_is_dropped_before_an_interval_above_the_target() {
+fn no_packet_is_dropped_in_the_first_interval_above_the_target() {
     let mut bench = Bench::new(Config::default());
     bench.fill(1000, Time::ZERO, false);
-    // The packet at 5 ms is the first with a delay of the target, so the first drop is at 105 ms.
+    // The packet that departs at 5 ms is the first whose delay reaches the target, so the first drop is at 105 ms.
     assert_eq!(bench.events(0, 105), []);
     assert_eq!(bench.events(105, 106), [105]);
 }
@@ -74,7 +74,8 @@ fn nothing_is_dropped_before_an_interval_above_the_target() {
 fn drop_intervals_shrink_with_the_square_root_of_the_count() {
     let mut bench = Bench::new(Config::default());
     bench.fill(1000, Time::ZERO, false);
-    // 105, then 100 / sqrt(1) = 100 later, then 100 / sqrt(2) = 70.7, 57.7, 50, 44.7, 40.8: rounded up to whole packets.
+    // The first drop is at 105 ms. The times between the next drops are 100 / sqrt(1) = 100, 100 / sqrt(2) = 70.7, 57.7, 50, 44.7
+    // and 40.8 ms, rounded up to whole packets.
     let by_hand = [105.0, 205.0, 275.711, 333.446, 383.446, 428.167, 468.992];
     let by_hand: Vec<u64> = by_hand.iter().map(|at: &f64| at.ceil() as u64).collect();
     assert_eq!(bench.events(0, 470), by_hand);
@@ -87,7 +88,7 @@ fn packet_below_the_target_delay_ends_the_drops() {
     assert_eq!(bench.events(0, 108), [105]);
     assert_eq!(bench.codel.state, State::Dropping);
     bench.fill(50, millis(108), false);
-    // Two old packets remain; the next has a delay of 2 ms.
+    // Two old packets remain. The packet behind them has a delay of 2 ms.
     assert_eq!(bench.events(108, 110), []);
     assert_eq!(bench.codel.state, State::Dropping);
     assert_eq!(bench.events(110, 111), []);
@@ -97,7 +98,8 @@ fn packet_below_the_target_delay_ends_the_drops() {
 #[test]
 fn single_queued_packet_never_causes_a_drop() {
     let mut bench = Bench::new(Config::default());
-    // Each has a delay of a second, but only one remains in the queue. A standing queue needs more than the largest packet.
+    // Each packet has a delay of a second, but only one packet remains in the queue after a departure. Drops require that the
+    // waiting bytes exceed the largest packet.
     bench.fill(2, Time::ZERO, false);
     for second in 1..20 {
         assert_eq!(bench.dequeue(millis(1000 * second)).1, []);
@@ -113,13 +115,13 @@ fn drops_resume_at_the_former_count_after_a_short_pause() {
     bench.empty(millis(470));
     assert_eq!((bench.codel.state, bench.codel.count, bench.codel.last_count), (State::Idle, 7, 1));
     bench.fill(400, millis(500), false);
-    // Delays are too long from 505 ms on, so the first drop is at 605. The count starts at 7 - 1 = 6. The next drops follow after
-    // 100 / sqrt(6) = 40.8 ms and 100 / sqrt(7) = 37.8 ms.
+    // Delays exceed the target from 505 ms on, so the first drop is at 605 ms. The count starts at 7 - 1 = 6. The next drops
+    // follow after 100 / sqrt(6) = 40.8 ms and 100 / sqrt(7) = 37.8 ms.
     assert_eq!(bench.events(500, 690), [605, 646, 684]);
 }
 
 #[test]
-fn drop_count_restarts_after_sixteen_intervals() {
+fn drop_count_restarts_after_sixteen_intervals_without_drops() {
     let mut bench = Bench::new(Config::default());
     bench.fill(480, Time::ZERO, false);
     bench.events(0, 470);
@@ -129,7 +131,7 @@ fn drop_count_restarts_after_sixteen_intervals() {
 }
 
 #[test]
-fn ecn_marks_packets_at_the_times_of_drops() {
+fn ecn_capable_packets_are_marked_at_the_times_of_drops() {
     let mut bench = Bench::new(Config { ecn: true, ..Config::default() });
     bench.fill(1000, Time::ZERO, true);
     assert_eq!(bench.events(0, 470), [105, 205, 276, 334, 384, 429, 469]);

@@ -54,7 +54,8 @@ impl Bench {
 
 const MANY: Limit = Limit::Packets(1000);
 
-/// Figures 2 and 3 of the paper: a quantum of 500; queue 1 holds 200, 750 and 20 bytes, queue 2 500 and 500.
+/// Figures 2 and 3 of the paper, with a quantum of 500 bytes. Queue 1 holds packets of 200, 750 and 20 bytes; queue 2 holds two
+/// packets of 500 bytes.
 #[test]
 fn turns_follow_the_example_of_the_paper() {
     let mut bench = Bench::new(500, MANY);
@@ -105,7 +106,7 @@ fn quantum_below_the_packet_size_takes_several_turns() {
 }
 
 #[test]
-fn the_longest_queue_loses_its_oldest_packet() {
+fn longest_queue_loses_its_oldest_packet() {
     let mut bench = Bench::new(1500, Limit::Packets(4));
     bench.fill(4, 1, 500);
     assert_eq!(bench.enqueue(2, 1000), Decision::Accept);
@@ -117,7 +118,7 @@ fn the_longest_queue_loses_its_oldest_packet() {
 }
 
 #[test]
-fn the_buffer_has_a_limit_in_bytes() {
+fn buffer_limit_in_bytes_is_enforced() {
     let mut bench = Bench::new(1500, Limit::Bytes(3_000));
     bench.fill(5, 1, 500);
     bench.enqueue(2, 1500);

@@ -11,7 +11,7 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
-/// The discipline, and the link's state of the packets in it.
+/// The discipline, and the link's own state of the waiting packets.
 #[derive(Debug)]
 pub(super) struct Queue {
     qdisc: Box<dyn Qdisc>,
@@ -20,7 +20,7 @@ pub(super) struct Queue {
     free: Vec<u32>,
     /// Pending reports to the driver.
     news: VecDeque<Dequeued>,
-    /// Number of waiting packets, and the discipline's next timer, cached because every packet needs them.
+    /// Number of waiting packets. This number and the discipline's next timer are cached, because every packet needs them.
     waiting: u32,
     timer: Time,
     sending: Option<Sending>,
@@ -31,7 +31,7 @@ pub(super) struct Queue {
     reported_idle: Time,
     departed_bytes: u64,
     counts: LinkCounts,
-    // Buffer for the discipline's answers, reused.
+    // Reused buffer for the packets that the discipline drops.
     dropped: Vec<Dropped>,
     lost: Vec<Ticket>,
 }
@@ -39,7 +39,7 @@ pub(super) struct Queue {
 /// A packet that waits.
 #[derive(Debug, Clone, Copy)]
 struct QueuedPacket {
-    /// Propagation delay at its arrival.
+    /// Propagation delay that applied when the packet arrived at the link.
     delay: Span,
     flow: u32,
     size: u16,
@@ -58,7 +58,7 @@ struct Transmitter<'a> {
 #[derive(Debug, Clone, Copy)]
 struct Sending {
     packet: Waiting,
-    /// Arrival of the packet before it.
+    /// Arrival time of the packet before.
     before: Time,
     fate: Dequeued,
 }
@@ -104,7 +104,7 @@ impl Queue {
         self.sending.filter(|sending| sending.packet.ends > now).map_or(0, |sending| sending.packet.size)
     }
 
-    /// Returns the time of the next report if the link is free from `free_at` on.
+    /// Returns the time of the next report of a packet if the transmitter is free from `free_at` on.
     #[inline]
     fn next(&self, free_at: Time) -> Time {
         if !self.news.is_empty() {
@@ -148,7 +148,7 @@ impl Queue {
         }
     }
 
-    /// Collects the packets that the discipline accepted and then dropped.
+    /// Handles the packets that the discipline accepted earlier and has dropped now.
     #[inline]
     fn collect_dropped(&mut self) {
         if !self.dropped.is_empty() {
@@ -169,8 +169,8 @@ impl Queue {
         self.dropped = dropped;
     }
 
-    /// The transmitter is free, and the discipline selects the next packet. The result is a pending report, unless packets that
-    /// were dropped before it come first.
+    /// Sends the packet that the discipline selects; the transmitter must be free. Returns the packet's fate. If reports of
+    /// dropped packets are pending, appends the fate to them and returns `None`.
     #[inline]
     fn send_next(
         &mut self,
@@ -215,7 +215,8 @@ impl Queue {
         None
     }
 
-    /// Loses all packets except those sent before `now`. Returns the arrival of the last of these.
+    /// Drops all packets except those whose transmission ended before `now`. Returns the arrival time of the last packet on the
+    /// wire.
     pub fn go_down(&mut self, now: Time) -> Time {
         let in_transmission = self.in_transmission(now);
         if let Some(sending) = self.sending.take().filter(|_| in_transmission > 0) {
@@ -234,7 +235,7 @@ impl Queue {
 }
 
 impl Link {
-    /// Whether packets are queued here, so that their arrivals are not known when they are offered.
+    /// Whether packets are queued, so that the arrival time of a packet is unknown when it is offered.
     pub fn queues(&self) -> bool {
         matches!(self.rest.decides, Decides::Holds(_))
     }
@@ -248,8 +249,8 @@ impl Link {
         }
     }
 
-    /// Returns the fate of one queued packet until `now`. Call it until it returns `None`. A reported ticket may be reused. A
-    /// late call reports events with the times at which they were due.
+    /// Returns the fate of a queued packet if the fate is decided by `now`. Must be called until the result is `None`. A reported
+    /// ticket may be reused. A late call reports each event with its scheduled time.
     pub fn dequeue(&mut self, now: Time) -> Option<Dequeued> {
         let Link { free_at, streak, rest, .. } = self;
         let Rest { decides: Decides::Holds(queue), byte_time, rng, rare, .. } = &mut **rest else {

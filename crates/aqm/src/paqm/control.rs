@@ -1,17 +1,17 @@
 //! Amount to drop in the next interval (paper 002, 5.3).
 //!
-//! Let `x = Q + f1 - C - Q_opt` and `y = f2 - C`. The queue exceeds its target by `x - u1` after one interval with drops of `u1`,
-//! and by `x + y - u1 - u2` after two. The solver minimises `(x - u1)^2 + (x + y - u1 - u2)^2 + b0 u1^2 + b1 u2^2` within `0 <=
-//! u1 <= f1` and `0 <= u2 <= f2`.
+//! Let `x = Q + f1 - C - Q_opt` and `y = f2 - C`. After one interval with drops of `u1`, the queue exceeds its target by `x -
+//! u1`. After a second interval with drops of `u2`, the excess is `x + y - u1 - u2`. The solver minimises `(x - u1)^2 + (x + y -
+//! u1 - u2)^2 + b0 u1^2 + b1 u2^2` within `0 <= u1 <= f1` and `0 <= u2 <= f2`.
 
 use super::Solution;
 
 /// The state and the weights of the controller.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Problem {
-    /// Excess of the queue over its target after one interval without drops.
+    /// Amount by which the queue exceeds its target after one interval without drops.
     pub x: f64,
-    /// Excess of the second interval's arrivals over the capacity.
+    /// Amount by which the arrivals of the second interval exceed the capacity.
     pub y: f64,
     /// Arrivals in each interval.
     pub f: (f64, f64),
@@ -25,19 +25,19 @@ impl Problem {
         (x - one).powi(2) + (x + y - one - two).powi(2) + b.0 * one * one + b.1 * two * two
     }
 
-    /// Returns the minimum without bounds, with these weights.
+    /// Returns the amounts to drop that have the minimum cost for these weights, without bounds.
     fn free(&self, (b0, b1): (f64, f64)) -> (f64, f64) {
         let Problem { x, y, .. } = *self;
         let divisor = 1.0 + b0 + 2.0 * b1 + b0 * b1;
         (((1.0 + 2.0 * b1) * x + b1 * y) / divisor, (b0 * x + (1.0 + b0) * y) / divisor)
     }
 
-    /// Returns the best second drop for this first one, without bounds.
+    /// Returns the best amount to drop in the second interval if `one` is dropped in the first, without bounds.
     fn second_for(&self, one: f64) -> f64 {
         (self.x + self.y - one) / (1.0 + self.b.1)
     }
 
-    /// Returns the best first drop for this second one, without bounds.
+    /// Returns the best amount to drop in the first interval if `two` is dropped in the second, without bounds.
     fn first_for(&self, two: f64) -> f64 {
         (2.0 * self.x + self.y - two) / (2.0 + self.b.0)
     }
@@ -72,8 +72,8 @@ impl Problem {
         }
     }
 
-    /// The printed solution: (5.11), with the factor -2 at each weight, and its four cases. A case keeps the drop that is within
-    /// its bounds and tries the bounds of the other one.
+    /// Returns the printed solution: (5.11), with the factor -2 at each weight, and its four cases. In each case, an amount
+    /// within its bounds does not change. An amount outside of its bounds becomes the bound with the lower cost.
     ///
     /// Paper gap: (5.11) divides by zero for some weights, such as b1 = 1/4 with b0 = 0; the amounts are zero then. C4 prints the
     /// bound of the first drop twice; one is read as the bound of the second drop.
@@ -119,8 +119,7 @@ mod tests {
         }
     }
 
-    /// The specification's computation with 100,000 draws: the printed cases miss the optimum in about half of
-    /// them.
+    /// In a separate computation with 100,000 draws, the printed cases miss the optimum in about half of the draws.
     #[test]
     fn printed_cases_often_miss_the_optimum() {
         let mut rng = Rng::new(3, 5);
@@ -134,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn printed_solution_drops_more_with_weights() {
+    fn printed_solution_drops_more_with_cost_weights() {
         let problem = Problem { x: 10.0, y: 5.0, f: (40.0, 40.0), b: (0.0, 0.0) };
         for solution in [Solution::Exact, Solution::Clamp, Solution::Literal] {
             assert_eq!(problem.solve(solution), (10.0, 5.0), "(5.10)");
         }
         let weighted = Problem { b: (0.1, 0.1), ..problem };
         let (exact, literal) = (weighted.solve(Solution::Exact), weighted.solve(Solution::Literal));
-        // 1 + 0.1 + 0.2 + 0.01 = 1.31: (1.2 * 10 + 0.1 * 5) / 1.31; printed: 1 - 0.2 - 0.4 + 0.04 = 0.44.
+        // Exact: 1 + 0.1 + 0.2 + 0.01 = 1.31, and the drop is (1.2 * 10 + 0.1 * 5) / 1.31. Printed: 1 - 0.2 - 0.4 + 0.04 = 0.44.
         assert!((exact.0 - 12.5 / 1.31).abs() < 1e-12 && (literal.0 - 5.0 / 0.44).abs() < 1e-12);
         assert!(exact.0 < 10.0 && literal.0 > 10.0);
     }

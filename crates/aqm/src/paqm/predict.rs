@@ -5,9 +5,9 @@ use faircast_core::estimate::prediction::{self, Adaptive};
 
 /// Paper gap: ridge, as a share of the variance that is added to it, so that the normal equations have one solution.
 const RIDGE: f64 = 1e-6;
-/// No prediction exceeds this many times the largest value.
+/// Upper bound of a prediction, as a multiple of the largest stored value.
 const MAX: f64 = 4.0;
-/// Step of the adaptive predictor, as a share of the power of its values.
+/// Step of the adaptive predictor, as a share of the power of the stored values.
 const STEP: f64 = 0.5;
 
 /// The latest values, and buffers for the computation.
@@ -23,7 +23,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Returns a history of `length` values, with `order` of them in a prediction.
+    /// Returns a history of `length` values. A prediction uses `order` of these values.
     pub fn new(predictor: Predictor, length: usize, order: usize) -> History {
         History {
             predictor,
@@ -52,7 +52,7 @@ impl History {
         self.values.push(value);
     }
 
-    /// Returns a prediction of the next two values, not negative.
+    /// Returns predictions of the next two values. Predictions are never negative.
     pub fn predict(&mut self) -> (f64, f64) {
         let newest = self.values.last().copied().unwrap_or(0.0);
         let (one, two) = match self.predictor {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn last_value_is_predicted_from_few_values() {
+    fn predictors_repeat_the_last_value_after_few_values() {
         for predictor in [Predictor::Lmmse, Predictor::Adaptive] {
             assert_eq!(fed(predictor, [5.0, 7.0].into_iter()).predict(), (7.0, 7.0));
             assert_eq!(fed(predictor, [].into_iter()).predict(), (0.0, 0.0));
@@ -123,14 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn predictors_beat_the_last_value_for_correlated_traffic() {
+    fn predictors_have_a_smaller_error_than_the_last_value() {
         let mut rng = Rng::new(2, 2);
         let mut errors = [0.0; 3];
         let predictors = [Predictor::Lmmse, Predictor::Adaptive, Predictor::Last];
         let mut histories = predictors.map(|predictor| History::new(predictor, 100, 20));
         let mut noise = [0.0; 2];
         for step in 0..20_000 {
-            // A moving average, for which the latest value alone is a poor predictor.
+            // Values of a moving average. The latest value alone predicts them poorly.
             noise = [rng.unit() - 0.5, noise[0]];
             let value = 10.0 + 4.0 * (noise[0] - 0.9 * noise[1]);
             for (history, error) in histories.iter_mut().zip(&mut errors) {

@@ -7,7 +7,7 @@ fn with(solution: Solution) -> Config {
     Config { solution, ..Config::default() }
 }
 
-/// Figure 5.6's law: zero below, one above, and a line between.
+/// Figure 5.6: the probability is zero for low values of the queue and traffic, one for high values, and linear between them.
 #[test]
 fn drop_probability_is_zero_then_linear_then_one() {
     for solution in [Solution::Clamp, Solution::Exact, Solution::Literal] {
@@ -25,14 +25,15 @@ fn nothing_is_dropped_without_traffic() {
 
 #[test]
 fn bound_of_the_second_interval_changes_the_exact_solution() {
-    // f2 < C: the second interval needs no drops, so the first may leave a part of its excess to it.
+    // The second interval's arrivals are below the capacity, so a part of the first interval's excess can wait until the second
+    // interval.
     let p = |solution| probability(&with(solution), 30.0, (60.0, 40.0), 50.0);
     assert!((p(Solution::Clamp) - 20.0 / 60.0).abs() < 1e-12);
     // u2 = 0: the minimum of (20 - u)^2 + (10 - u)^2 is at 15.
     assert!((p(Solution::Exact) - 15.0 / 60.0).abs() < 1e-12);
 }
 
-/// A queue with service at the link's rate and random arrivals above it.
+/// The queue is served at the link's rate. Packets arrive at random times and at a higher mean rate.
 #[test]
 fn queue_converges_to_its_target() {
     let mut paqm = Paqm::new(Config { limit: 1000, ..Config::default() }, RATE);

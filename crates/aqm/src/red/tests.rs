@@ -30,7 +30,7 @@ fn decisions(mut red: Red, offer: Offer, arrivals: usize) -> Vec<Decision> {
     (0..arrivals).map(|_| red.on_arrival(&offer, &mut rng)).collect()
 }
 
-/// Returns the number of arrivals from each drop to the next, the drop included.
+/// Returns the number of arrivals after each drop up to and including the next drop.
 fn gaps(decisions: &[Decision]) -> Vec<usize> {
     let drops = decisions.iter().enumerate().filter(|(_, d)| **d == Decision::Drop(DropCause::Early));
     let at: Vec<_> = drops.map(|(i, _)| i).collect();
@@ -93,7 +93,8 @@ fn probability_without_gentle_jumps_to_one() {
 #[test]
 fn gaps_between_drops_are_uniform() {
     let config = Config { wait: false, ..frozen() };
-    // p = 0.05: the n-th packet after a drop goes with 1 / (20 - n), so gaps are 1 to 19 with equal chances.
+    // With p = 0.05 the n-th packet after a drop is dropped with probability 1 / (20 - n), so gaps from 1 to 19 are equally
+    // likely.
     let gaps = gaps(&decisions(with_average(config, 10.0), busy(10), 400_000));
     let mut counts = [0u32; 20];
     for gap in &gaps {
@@ -106,7 +107,7 @@ fn gaps_between_drops_are_uniform() {
 }
 
 #[test]
-fn gaps_with_wait_are_uniform_between_one_and_two_over_p() {
+fn gaps_with_wait_are_uniform_from_20_to_40_at_probability_0_05() {
     let gaps = gaps(&decisions(with_average(frozen(), 10.0), busy(10), 800_000)); // p = 0.05
     assert!(gaps.iter().all(|gap| (20..=40).contains(gap)));
     let mean = gaps.iter().sum::<usize>() as f64 / gaps.len() as f64;
@@ -152,7 +153,7 @@ fn ecn_capable_packets_are_marked_and_others_dropped() {
 }
 
 #[test]
-fn packets_are_dropped_above_the_marking_probability() {
+fn packets_are_dropped_instead_of_marked_above_mark_p() {
     let config = Config { ecn: true, mark_p: 0.05, ..frozen() };
     let all = decisions(with_average(config, 11.0), Offer { ecn: true.into(), ..busy(10) }, 10_000); // p = 0.06
     assert!(all.contains(&Decision::Drop(DropCause::Early)) && !all.contains(&Decision::Mark));
@@ -170,14 +171,14 @@ fn small_packets_are_dropped_less_often_in_byte_mode() {
 }
 
 #[test]
-fn thresholds_and_limit_count_mean_packets_in_byte_mode() {
+fn thresholds_and_limit_are_in_mean_packet_sizes_in_byte_mode() {
     let red = red(Config { bytes: true, mean_packet_size: 500, limit: 20, ..Config::red_parameters() });
     assert_eq!((red.thresholds(), red.limit), ((2_500.0, 7_500.0), 10_000.0));
 }
 
 #[test]
 fn automatic_thresholds_and_weight_follow_from_the_link() {
-    // 45 Mbit/s are 5625 packets per second: 14 of them in 2.5 ms.
+    // A link of 45 Mbit/s sends 5625 packets per second: 14 packets in 2.5 ms.
     let red = Red::new(Config::auto(), Rate::from_mbps(45.0), Span::from_millis(50));
     assert_eq!(red.thresholds(), (14.0625, 42.1875));
     let round_trip = 3.0 * (0.05 + 1.0 / 5625.0);
@@ -188,7 +189,7 @@ fn automatic_thresholds_and_weight_follow_from_the_link() {
 }
 
 #[test]
-fn configured_values_are_used() {
+fn configured_thresholds_weight_and_limit_are_used() {
     let red = red(Config::experiments_e2e(60));
     assert_eq!((red.thresholds(), red.weight(), red.limit), ((10.0, 30.0), 0.002, 60.0));
 }
@@ -216,19 +217,19 @@ fn adapted(average: f64, times: u64) -> f64 {
 }
 
 #[test]
-fn average_near_the_middle_leaves_the_probability_unchanged() {
+fn max_p_is_constant_while_the_average_is_near_the_middle() {
     assert_eq!(adapted(9.1, 10), 0.1);
     assert_eq!(adapted(10.9, 10), 0.1);
 }
 
 #[test]
-fn probability_is_adapted_to_the_queue_length() {
+fn max_p_grows_above_the_middle_average_and_shrinks_below() {
     assert!((adapted(11.1, 3) - 0.13).abs() < 1e-12);
     assert!((adapted(8.9, 3) - 0.0729).abs() < 1e-12);
 }
 
 #[test]
-fn the_adapted_probability_stays_within_bounds() {
+fn adapted_max_p_stays_within_bounds() {
     assert!((0.5..0.511).contains(&adapted(20.0, 1000)));
     assert!((0.009..0.01).contains(&adapted(1.0, 1000)));
 }

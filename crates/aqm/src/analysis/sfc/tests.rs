@@ -10,7 +10,7 @@ fn near(found: f64, expected: f64) {
     assert!((found / expected - 1.0).abs() < 1.5e-3, "{found} beside {expected}");
 }
 
-/// Independent losses of w' packets, one by one. The first loss halves the window, which the packets before it opened.
+/// In the exact model, each of the w' packets is lost independently, and the first lost packet halves the window.
 #[test]
 fn corrected_model_has_the_slope_of_the_exact_model() {
     for (w, b) in [(2.0, 1.0), (5.0, 2.0), (8.0, 2.0), (30.0, 1.0)] {
@@ -76,7 +76,7 @@ fn bounds_of_k1_match_the_example() {
             near(example(per_ack).max_k1(Model::Paper, *k2), expected);
         }
     }
-    // Only the printed form gives the paper's "k1 < 0.0007 at k2 = 0.2".
+    // Only the printed formulas give the paper's "k1 < 0.0007 at k2 = 0.2".
     near(example(2.0).printed_k1(0.2), 7.01e-4);
 }
 
@@ -119,7 +119,7 @@ fn bounds_of_k1_separate_positive_and_negative_margins() {
 }
 
 #[test]
-fn only_the_corrected_law_reaches_the_target_queue() {
+fn mean_queue_is_near_the_target_only_with_a_designed_bias() {
     for flows in [100.0, 200.0] {
         let link = Link { flows, rtt: Span::from_millis(200), packets_per_second: 1250.0, per_ack: 1.0 };
         let fluid = Fluid { link, bias: 0.0, k1: 5e-4, k2: 0.2, target: 50.0, buffer: 100.0 };
