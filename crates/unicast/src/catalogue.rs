@@ -243,7 +243,7 @@ const DCTCP_OPTIONS: &[Opt<tcp::Config>] = &[Opt::whole(
     "binary logarithm of one over the weight of a round's share of marks (RFC 8257, 4.1, g)",
 )];
 
-/// Returns the options of this variant in addition to [`TCP_OPTIONS`].
+/// Returns the options of this TCP variant in addition to [`TCP_OPTIONS`].
 const fn of_variant(variant: Variant) -> &'static [Opt<tcp::Config>] {
     match variant {
         Variant::Cubic => CUBIC_OPTIONS,
@@ -252,7 +252,7 @@ const fn of_variant(variant: Variant) -> &'static [Opt<tcp::Config>] {
     }
 }
 
-/// Windows count packets in 32 bits.
+/// Maximum window: windows are 32-bit numbers of packets.
 const MAX: u64 = u32::MAX as u64;
 
 impl Protocol {
@@ -276,7 +276,7 @@ impl Protocol {
         }
     }
 
-    /// Returns the protocol with packets of this size on the link.
+    /// Returns this protocol with another packet size: `bytes` on the link.
     #[must_use]
     pub const fn with_packet_size(mut self, bytes: u16) -> Protocol {
         match &mut self {
@@ -310,7 +310,7 @@ impl Protocol {
     }
 }
 
-/// The name, then options, separated by commas.
+/// Parses the name of a protocol, followed by its options, all separated by commas.
 impl FromStr for Protocol {
     type Err = SpecError;
 
@@ -351,7 +351,7 @@ impl FromStr for Protocol {
     }
 }
 
-/// Applies `$of` to the options of any protocol, and its configuration.
+/// Evaluates `$of` with the options and the configuration of the protocol, for every protocol.
 macro_rules! each_options {
     ($self:ident, ($options:ident, $config:ident) => $of:expr) => {
         match $self {
@@ -382,7 +382,7 @@ impl Protocol {
         each_options!(self, (options, config) => options.map(Opt::described).collect())
     }
 
-    /// Returns the value of an option as text; empty for presets and unknown options.
+    /// Returns the value of an option as text; an empty text for presets and unknown options.
     pub fn get(&self, name: &str) -> String {
         each_options!(self, (options, config) => {
             let mut options = options;
@@ -390,7 +390,7 @@ impl Protocol {
         })
     }
 
-    /// Returns the names of the presets, each a value of the option `preset`.
+    /// Returns the names of the presets: the values of the option `preset`.
     pub fn presets(&self) -> Vec<String> {
         let options = self.options();
         let preset = options.iter().find(|option| option.name == "preset");
@@ -405,7 +405,7 @@ pub enum AnySender {
     Tcp(tcp::Sender),
     /// TFRC.
     Tfrc(tfrc::Sender),
-    /// A sender of a rarer protocol. The choice among few variants is faster for every packet of the common protocols.
+    /// The sender of a less common protocol. An enum with few variants makes calls of the common senders faster.
     Rare(Box<RareSender>),
 }
 
@@ -423,13 +423,13 @@ pub enum RareSender {
 pub enum AnySink {
     /// TCP.
     Tcp(tcp::Sink),
-    /// TFRC, boxed because its receiver is larger and rarer.
+    /// A receiver of TFRC. It is boxed because it is larger and less common.
     Tfrc(Box<tfrc::Sink>),
     /// RAP and CMTCP.
     Rap(rap::Sink),
 }
 
-/// Forwards a call of the enum to the value that it holds.
+/// Forwards a call of the enum to the sender or receiver in it.
 macro_rules! dispatch {
     ($(#[$inline:meta])? $any:ident: $($variant:ident),+) => {
         impl Sender for $any {
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn written_option_values_parse_to_the_same_protocol() {
+    fn protocol_is_the_same_after_writing_and_parsing_its_options() {
         for entry in CATALOGUE {
             let first: Protocol = entry.name.parse().expect("listed");
             for preset in first.presets() {
@@ -591,12 +591,12 @@ mod tests {
         );
         assert_eq!(message("rap,ecn"), "protocol rap has no option \"ecn\"; its options are: fine");
         assert_eq!(message("tcp-reno,jitter"), "option \"jitter\" has no value; write jitter=VALUE");
-        assert!(message("tcp-reno,window=0").contains("it is 1 to 4294967295: window of the receiver"));
-        assert!(message("tfrc,preset=ns2001").contains("it is ns235 | rfc: "));
+        assert!(message("tcp-reno,window=0").contains("it must be 1 to 4294967295 (window of the receiver"));
+        assert!(message("tfrc,preset=ns2001").contains("it must be ns235 | rfc ("));
     }
 
     #[test]
-    fn sender_and_sink_have_a_bounded_size() {
+    fn sizes_of_sender_and_sink_types_are_bounded() {
         assert!(size_of::<AnySender>() <= 288, "{}", size_of::<AnySender>());
         assert!(size_of::<AnySink>() <= 64, "{}", size_of::<AnySink>());
     }

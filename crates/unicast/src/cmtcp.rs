@@ -1,10 +1,11 @@
-//! CMTCP, a protocol that recomputes its rate by TCP's formula at fixed times. It is also called TFRCP; paper 002, 3.8, uses the
-//! name CMTCP. (Padhye, Kurose, Towsley and Koodli, "A model based TCP-friendly rate control protocol", NOSSDAV 1999.)
+//! CMTCP, a protocol that computes its rate by TCP's formula at fixed intervals (Padhye, Kurose, Towsley and Koodli, "A model
+//! based TCP-friendly rate control protocol", NOSSDAV 1999). It is also called TFRCP; paper 002, 3.8, uses the name CMTCP.
 //!
-//! The receiver acknowledges each packet. Every `M` seconds the sender computes the loss rate since the latest computation. From
-//! loss rate, round-trip time and TCP's timeout it computes the rate of TCP's formula. Without a loss it doubles the rate.
+//! The receiver acknowledges each packet. Every `M` seconds the sender computes the loss rate since the previous computation.
+//! With this loss rate, the round-trip time and TCP's timeout, it sets its rate by TCP's formula. If no packet was lost, it
+//! doubles its rate instead.
 //!
-//! Not found: the parameter values of the code that the thesis took from ns-2's site. `M` is an option.
+//! The thesis (paper 002) used code from ns-2's website. The parameter values of this code are not known, so `M` is an option.
 
 use super::{Feedback, RapAck, Segment, SegmentFlags, SenderView};
 use faircast_core::node::{Cx, Departure};
@@ -24,22 +25,22 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns our choice: a computation every 2 s. The authors of the protocol tried 2 to 5 s.
+    /// Returns the values that we chose: the rate is computed every 2 s. The authors of the protocol tried 2 to 5 s.
     pub const fn chosen() -> Config {
         Config { packet_size: 1000, interval: Span::from_secs(2) }
     }
 }
 
-/// Round-trip time before the first acknowledgement, in seconds: one packet is sent in this time.
+/// Assumed round-trip time before the first acknowledgement, in seconds. The initial rate is one packet per assumed round trip.
 const FIRST: f64 = 1.0;
-/// Gains of the means of round trip and deviation (RFC 6298).
+/// Gains for the means of the round-trip time and of its deviation (RFC 6298).
 const MEAN_GAIN: f64 = 0.125;
 const DEVIATION_GAIN: f64 = 0.25;
 /// Minimum timeout, in seconds.
 const MIN_TIMEOUT: f64 = 0.2;
-/// Minimum round-trip time, in seconds; it keeps rates finite.
+/// Minimum round-trip time, in seconds. Without a minimum, rates could be infinite.
 const SHORTEST: f64 = 1e-6;
-/// Number of later packets that must have arrived before a packet counts as lost.
+/// Number of later packets that must arrive before a missing packet counts as lost.
 const REORDERING: u32 = 3;
 /// Longest time between packets, in seconds.
 const MAX_GAP: f64 = 64.0;
@@ -54,7 +55,7 @@ pub struct Sender {
     received: bool,
     supply: u32,
     next: u32,
-    /// Packets without feedback, from `oldest` on, with their times of sending. `false`: the packet arrived or counts as lost.
+    /// Packets from `oldest` on: time of sending, and `true` until the packet is known to have arrived or counts as lost.
     out: VecDeque<(Time, bool)>,
     oldest: u32,
     /// Rate in packets per second.
@@ -108,7 +109,7 @@ impl Sender {
         }
         self.received = true;
         (self.rtt, self.deviation) = (secs, secs / 2.0);
-        // From the first acknowledgement on, one packet is sent per round trip.
+        // The first sample sets the rate to one packet per round trip.
         self.rate = 1.0 / secs;
         self.next_at = self.next_at.min(now + Span::from_secs_f64(secs));
     }
@@ -136,7 +137,8 @@ impl Sender {
         for (seq, (_, waits)) in (self.oldest + 1..=newest).zip(&mut self.out) {
             if *waits && newest - seq >= REORDERING {
                 *waits = false;
-                // The acknowledgement of a packet that arrived may itself be lost.
+                // The present acknowledgement also shows whether packet `seq` has arrived, in case the acknowledgement of `seq`
+                // was lost.
                 if seq > ack.last_missing || seq == ack.previous_received {
                     self.arrived += 1;
                 } else {
@@ -168,7 +170,7 @@ impl Sender {
         self.rate = self.rate.max(1.0 / MAX_GAP);
         self.cuts += u32::from(self.rate < before);
         if self.rate != before && self.next_at > now && !self.next_at.is_never() {
-            // The remaining wait changes in proportion to the gap.
+            // The remaining time before the next packet changes in proportion to the time between packets.
             let left = self.next_at.since(now).as_secs_f64() * before / self.rate;
             self.next_at = now + Span::from_secs_f64(left);
         }
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn without_loss_the_rate_doubles_every_interval() {
+    fn rate_doubles_every_interval_without_loss() {
         let mut pipe = pipe(1000.0, 50);
         pipe.run_until(Time::from_secs_f64(3.0));
         let before = pipe.sender.observe().rate.bps();
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_with_random_losses_matches_the_formula() {
+    fn rate_with_random_losses_matches_the_tcp_formula() {
         let mut pipe = pipe(100.0, 50);
         pipe.lose_at_random(0.01);
         pipe.run_until(Time::from_secs_f64(200.0));
@@ -274,13 +276,13 @@ mod tests {
         let rate = (pipe.sender.observe().sent - warm) as f64 / 1800.0 * 8000.0;
         let rtt = pipe.sender.observe().rtt;
         let path = Path { timeout: Span::from_secs_f64(0.2), ..Path::new(1000, rtt) };
-        // Each loss rate comes from only a few hundred packets, and the formula is not linear in the loss rate.
+        // The protocol measures each loss rate over only a few hundred packets, and the formula is not linear in the loss rate.
         let ratio = rate / path.tcp_rate(0.01).bps();
         assert!((0.8..1.5).contains(&ratio), "{ratio}");
     }
 
     #[test]
-    fn rate_falls_to_nearly_zero_without_feedback() {
+    fn rate_falls_to_nearly_zero_when_feedback_stops() {
         let mut pipe = pipe(1000.0, 50);
         pipe.run_until(Time::from_secs_f64(9.0));
         pipe.judge = Box::new(|_, _, _| Fate::Dropped);

@@ -1,4 +1,4 @@
-//! Invariants of every protocol under random calls and random networks.
+//! Invariants that every protocol must keep under random calls and on random networks.
 
 use super::tcp::{Reduced, Reduction, RttEstimate};
 use super::{
@@ -38,20 +38,20 @@ const PROTOCOLS: &[&str] = &[
     "cmtcp,interval=0.3",
 ];
 
-/// Maximum number of packets sent at one moment; slow start over a long silence stays below it.
+/// Maximum number of packets sent at one moment. Even a long slow start stays below this number.
 const BURST: usize = 4096;
 
 #[derive(Debug, Clone)]
 enum Op {
     Wait(u32),
-    /// The n-th packet in transit arrives, is lost, or arrives marked or twice.
+    /// The n-th packet in transit arrives, arrives marked, arrives twice, or is lost.
     Arrive(u8, u8),
-    /// The n-th feedback in transit arrives, or is lost.
+    /// The n-th packet of feedback in transit arrives, or is lost.
     Hear(u8, u8),
     /// Feedback that was never sent.
     Invent(u32, u32, u8),
     Supply(u16),
-    /// A neighbour moves the window, or shares its estimate of the round trip.
+    /// A coordinator changes the window, or sets the estimate of the round-trip time.
     Coordinate(u8, u16, u16),
     CallEarly,
 }
@@ -141,7 +141,7 @@ impl World {
         self.send_all();
     }
 
-    /// Advances to a later moment and makes all calls that are due until then.
+    /// Advances the clock by `span` and makes all calls that are due in this time.
     fn wait(&mut self, span: Span) {
         let end = self.now + span;
         for _ in 0..10_000 {
@@ -229,8 +229,8 @@ impl World {
         assert!(view.window.is_finite() && view.window >= 0.0 && view.rate.bps().is_finite(), "{view:?}");
     }
 
-    /// Delivers all packets from now on. After several losses in a window, Reno waits for one timer per lost packet. After a
-    /// reported round-trip time of seconds, each timer takes a minute.
+    /// Delivers all packets from now on. This can take long: after several losses in a window, Reno needs one timeout for each
+    /// lost packet. If a coordinator has set a round-trip time of seconds, each timeout takes a minute.
     fn drain(&mut self) {
         for _ in 0..20_000 {
             if self.sender.observe().acked == u64::from(self.supply) {
@@ -251,7 +251,7 @@ fn invented(a: u32, b: u32, kind: u8, now: Time) -> Feedback {
     let echo = now - Span::from_nanos(u64::from(a));
     let small = |number: u32| number % 64;
     match kind % 4 {
-        // An acknowledgement of data that was not sent, or with invalid blocks.
+        // An acknowledgement of data that was not sent, or an acknowledgement with invalid blocks.
         0 => {
             let blocks = [(a, b), (small(a), small(b)), (b, a)];
             Feedback::Ack(Ack { next: a, echo, blocks, ece: kind > 128, syn: kind > 192 })
@@ -282,7 +282,7 @@ proptest! {
     }
 
     #[test]
-    fn tcp_delivers_everything_when_losses_end(ops in vec(op(), 0..150)) {
+    fn tcp_delivers_all_packets_once_losses_have_ended(ops in vec(op(), 0..150)) {
         for name in PROTOCOLS.iter().filter(|name| name.starts_with("tcp")) {
             let mut world = World::new(name);
             world.sender.start(&mut cx!(world));
@@ -295,7 +295,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_is_sent_before_the_start_or_without_data() {
+fn sender_sends_no_packet_before_its_start_or_without_data() {
     for name in PROTOCOLS {
         let mut world = World::new(name);
         world.sender.supply(10, world.now);

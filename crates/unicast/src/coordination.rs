@@ -1,4 +1,5 @@
-//! Shared congestion control for the connections of one host, by name and options: `cocoon,covers=cut`, `tcp-int`, `manager`.
+//! Methods of sharing congestion control among the connections of one host, by name and options: `cocoon,covers=cut`, `tcp-int`,
+//! `manager`.
 
 use super::cocoon::{self, Again, BelowWatermark, Compared, Covers, Cuts, Start, TimerOf};
 use super::{Entry, macroflow};
@@ -6,10 +7,11 @@ use faircast_core::choice;
 use faircast_core::spec::{self, Described, Opt, SpecError};
 use std::str::FromStr;
 
-/// The method by which connections of a host share congestion control.
+/// The method by which the connections of a host share congestion control.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Coordination {
-    /// Each connection has its own window; they share round-trip times, initial windows and congestion ([`cocoon`]).
+    /// Each connection has its own window. Connections share round-trip times, and adapt their windows when a connection opens
+    /// and when one of them detects congestion ([`cocoon`]).
     Windows(cocoon::Config),
     /// All connections share one window ([`macroflow`]).
     Macroflow(macroflow::Config),
@@ -103,7 +105,7 @@ impl Coordination {
     }
 }
 
-/// The name, then options, separated by commas.
+/// Parses the name of a method, followed by its options, all separated by commas.
 impl FromStr for Coordination {
     type Err = SpecError;
 
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn options_select_the_values_that_the_chapter_leaves_open() {
+    fn options_of_cocoon_are_parsed_into_its_configuration() {
         let it: Coordination = "cocoon,covers=cut,again=once,start=alone".parse().expect("these are options");
         let expected = cocoon::Config {
             covers: Covers::CutMembers,

@@ -1,7 +1,7 @@
-//! Unicast flows that share bottlenecks with multicast: TCP in its variants, TFRC, RAP and CMTCP.
+//! Unicast flows that share bottlenecks with multicast sessions: TCP in its variants, TFRC, RAP and CMTCP.
 //!
-//! Pure state machines with the contract of [`faircast_core::node`]: make one call, then read `departure` and `deadline` again.
-//! They count whole packets, like the papers' simulators; packets have no content.
+//! The protocols are state machines with the contract of [`faircast_core::node`]: after each call, read `departure` and
+//! `deadline` again. Like the simulators used in the papers, they count whole packets; packets have no content.
 //!
 //! | module | content |
 //! |---|---|
@@ -45,7 +45,7 @@ pub struct Segment {
     pub flags: SegmentFlags,
     /// Time of sending by the sender's clock (the TCP timestamp; RFC 7323, 3).
     pub sent_at: Time,
-    /// The sender's round-trip time if the receiver needs it (TFRC); otherwise zero.
+    /// The round-trip time that the sender estimates, for receivers that need it (TFRC); otherwise zero.
     pub rtt: Span,
 }
 
@@ -60,16 +60,16 @@ impl SegmentFlags {
     pub const AGAIN: SegmentFlags = SegmentFlags(1 << 1);
     /// Congestion window reduced (RFC 3168, 6.1.2).
     pub const CWR: SegmentFlags = SegmentFlags(1 << 2);
-    /// ECN-capable (RFC 3168, 5): a queue may mark it where it would drop it.
+    /// The packet is ECN-capable (RFC 3168, 5): a queue may mark it instead of dropping it.
     pub const ECT: SegmentFlags = SegmentFlags(1 << 3);
 
     /// Requests an immediate report (TFRC).
     pub const URGENT: SegmentFlags = SegmentFlags(1 << 4);
 
-    /// With [`SegmentFlags::ECT`]: it is ECT(1), not ECT(0) (RFC 9331, 4.1).
+    /// Together with [`SegmentFlags::ECT`]: the packet carries ECT(1), not ECT(0) (RFC 9331, 4.1).
     pub const ECT1: SegmentFlags = SegmentFlags(1 << 8);
 
-    /// Returns flags with the sender's feedback round, modulo 8 (TFRC).
+    /// Returns flags that contain the sender's feedback round, modulo 8 (TFRC).
     pub const fn in_round(round: u32) -> SegmentFlags {
         SegmentFlags(((round & 7) as u16) << 5)
     }
@@ -108,11 +108,12 @@ const _: () = assert!(size_of::<Segment>() <= 24);
 /// A TCP acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ack {
-    /// The next packet expected: all packets before it have arrived. 0 acknowledges only the SYN.
+    /// The next expected packet: all packets with lower numbers have arrived. 0 acknowledges only the SYN.
     pub next: u32,
-    /// The echoed timestamp of a packet (RFC 7323, 4).
+    /// The timestamp of a received packet, echoed by the receiver (RFC 7323, 4).
     pub echo: Time,
-    /// Selective acknowledgements, `from..to`. The first contains the newest arrival; empty blocks are `0..0` (RFC 2018).
+    /// Selectively acknowledged ranges of packets, `from..to`. The first range contains the packet that arrived last; unused
+    /// ranges are `0..0` (RFC 2018).
     pub blocks: [(u32, u32); 3],
     /// An ECN echo (RFC 3168, 6.1.3).
     pub ece: bool,
@@ -120,20 +121,21 @@ pub struct Ack {
     pub syn: bool,
 }
 
-/// Report of a TFRC receiver, once per round trip.
+/// Report of a TFRC receiver, which sends one per round trip.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateReport {
     /// Send time of the newest packet received.
     pub echo: Time,
     /// Time since that packet arrived.
     pub hold: Span,
-    /// Received rate over the last round trip, in bytes per second.
+    /// Rate at which data arrived in the last round trip, in bytes per second.
     pub received: f32,
     /// Loss event rate, 0 to 1.
     pub loss: f32,
 }
 
-/// Acknowledgement of a RAP receiver for every packet. The last three fields count packets from 1; 0 means no packet.
+/// Acknowledgement that a RAP receiver sends for each packet. In the last three fields, packet numbers are counted from 1; 0
+/// means no packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RapAck {
     /// The packet that arrived.
@@ -148,22 +150,22 @@ pub struct RapAck {
     pub previous_received: u32,
 }
 
-/// State of a sender for probes. No protocol depends on it.
+/// State of a sender, for measurements. No protocol depends on these values.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SenderView {
-    /// Congestion window in packets; 0 for senders without one.
+    /// Congestion window in packets; 0 for senders without a window.
     pub window: f64,
-    /// Slow-start threshold in packets; 0 for senders without one.
+    /// Slow-start threshold in packets; 0 for senders without a threshold.
     pub threshold: f64,
     /// Smoothed round-trip time.
     pub rtt: Span,
-    /// Allowed rate: window divided by round-trip time for senders with a window.
+    /// Allowed rate. For senders with a window: window divided by round-trip time.
     pub rate: Rate,
     /// Number of packets sent, including retransmissions.
     pub sent: u64,
     /// Number of retransmissions.
     pub again: u64,
-    /// Number of packets known to have arrived, in order if the protocol keeps the order.
+    /// Number of packets known to have arrived. If the protocol delivers in order, only packets before the first gap count.
     pub acked: u64,
     /// Number of reductions of window or rate.
     pub cuts: u64,
@@ -175,21 +177,21 @@ pub struct SenderView {
 pub trait Sender {
     /// Opens the connection now.
     fn start(&mut self, cx: &mut Cx<'_>);
-    /// Sets the total number of packets that the application has supplied since the start of the connection ([`u32::MAX`]: no
-    /// end).
+    /// Sets the total number of packets that the application has supplied since the start of the connection; [`u32::MAX`] means
+    /// an endless supply.
     fn supply(&mut self, packets: u32, now: Time);
-    /// Returns the time at which the next packet may be sent; [`Departure::AfterReport`] for a full window or an empty supply. A
-    /// window-limited sender that may send immediately returns [`Time::ZERO`].
+    /// Returns the time at which the next packet may be sent; [`Departure::AfterReport`] if the window is full or the supply is
+    /// exhausted. A sender with a window returns [`Time::ZERO`] if it may send immediately.
     fn departure(&self) -> Departure;
     /// Sends a packet now and returns it.
     fn on_departure(&mut self, cx: &mut Cx<'_>) -> Segment;
     /// Processes feedback that has arrived.
     fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Cx<'_>);
-    /// Returns the time of the next call of [`Sender::on_deadline`].
+    /// Returns the time at which [`Sender::on_deadline`] must be called.
     fn deadline(&self) -> Time;
     /// Checks timers; the deadline may have passed.
     fn on_deadline(&mut self, cx: &mut Cx<'_>);
-    /// Returns the reductions of window or rate so far, as in [`SenderView::cuts`].
+    /// Returns the number of reductions of window or rate so far ([`SenderView::cuts`]).
     fn cuts(&self) -> u32;
     /// Returns the state for probes.
     fn observe(&self) -> SenderView;
@@ -197,12 +199,14 @@ pub trait Sender {
 
 /// The receiving end.
 pub trait Sink {
-    /// Processes a packet that has arrived; `marked` if a queue set its ECN mark. Returns at most one packet of feedback.
+    /// Processes a packet that has arrived; `marked` means that a queue has set the packet's ECN mark. Returns at most one packet
+    /// of feedback.
     fn on_segment(&mut self, segment: &Segment, marked: bool, cx: &mut Cx<'_>) -> Option<Feedback>;
-    /// Returns the time of the next call of [`Sink::on_deadline`].
+    /// Returns the time at which [`Sink::on_deadline`] must be called.
     fn deadline(&self) -> Time;
-    /// Checks timers, as the deadline may have passed. Returns feedback that is due.
+    /// Checks timers; the deadline may have passed. Returns feedback if it must be sent now.
     fn on_deadline(&mut self, cx: &mut Cx<'_>) -> Option<Feedback>;
-    /// Returns the number of packets delivered to the application: each once, in order if the protocol keeps the order.
+    /// Returns the number of packets delivered to the application. Each packet counts once. If the protocol delivers in order,
+    /// only packets before the first gap count.
     fn delivered(&self) -> u64;
 }

@@ -1,4 +1,4 @@
-//! For tests: one flow over one bottleneck, in a loop small enough to verify by reading.
+//! For tests: one flow over one bottleneck. The code is short enough to be verified by reading it.
 
 use super::{AnySender, AnySink, Feedback, Protocol, Segment, SegmentFlags, Sender, Sink, tcp};
 use faircast_core::node::{Cx, Departure, Effects};
@@ -6,7 +6,7 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
-/// Fate of a packet before it reaches the queue.
+/// Fate of a packet on its way to the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Passes,
@@ -14,7 +14,7 @@ pub(super) enum Fate {
     Marked,
 }
 
-/// Decides the fate of the n-th packet sent (from 0), not counting the handshake.
+/// Decides the fate of the n-th sent packet, counted from 0 without the handshake.
 pub(super) type Judge = Box<dyn FnMut(u64, &Segment, &mut Rng) -> Fate>;
 
 /// A flow, its bottleneck and the return path.
@@ -24,12 +24,12 @@ pub(super) struct Pipe {
     pub(super) sink: AnySink,
     pub(super) rate: Rate,
     pub(super) delay: Span,
-    /// Maximum number of packets that wait in addition to the one in transmission.
+    /// Maximum number of packets in the queue, without the packet in transmission.
     pub(super) waiting_limit: usize,
     pub(super) judge: Judge,
     pub(super) drops: u64,
     pub(super) acks: u64,
-    /// All packets sent, in order, if they are to be recorded.
+    /// If recording is on: times and numbers of all sent packets, in order.
     pub(super) trace: Option<Vec<(Time, u32)>>,
     packet_size: u64,
     entered: u64,
@@ -44,7 +44,8 @@ pub(super) struct Pipe {
 const ACK_SIZE: u64 = 40;
 
 impl Pipe {
-    /// Creates `protocol` with an endless supply over a link with this rate and the same delay in both directions.
+    /// Creates a flow of `protocol` with an endless supply, over a link with the given rate and the given delay in each
+    /// direction.
     pub(super) fn new(protocol: Protocol, rate: Rate, delay: Span) -> Pipe {
         Pipe::with_seed(protocol, rate, delay, 1)
     }
@@ -79,7 +80,7 @@ impl Pipe {
         pipe
     }
 
-    /// Calls the TCP sender like a neighbour, then sends the packets that it allows.
+    /// Makes a call to the TCP sender, as a coordinator would, and then sends all packets that the sender allows.
     pub(super) fn coordinate<T>(&mut self, call: impl FnOnce(&mut tcp::Sender, &mut Cx<'_>) -> T) -> T {
         let AnySender::Tcp(sender) = &mut self.sender else { panic!("only TCP has a window") };
         let mut cx = Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
@@ -88,7 +89,7 @@ impl Pipe {
         answer
     }
 
-    /// Returns the number of waiting packets, including the one in transmission.
+    /// Returns the number of packets in the queue and in transmission.
     pub(super) fn queued(&self) -> usize {
         self.queue.len() + usize::from(self.in_transmission.is_some())
     }

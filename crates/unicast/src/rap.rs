@@ -1,7 +1,7 @@
 //! RAP, the rate adaptation protocol (Rejaie, Handley and Estrin 1999), with ns-2's values (`rap.cc`).
 //!
-//! The sender spaces packets by a gap. Each round trip without loss adds a packet per round trip; a loss doubles the gap. Losses
-//! of packets that were outstanding at the latest cut belong to that cut.
+//! The sender spaces packets by a fixed time, the gap. After each round trip without loss, the rate grows by one packet per round
+//! trip. A loss doubles the gap. Losses of packets that were outstanding at the latest cut cause no further cut.
 
 use super::{Feedback, RapAck, Segment, SegmentFlags, SenderView};
 use faircast_core::node::{Cx, Departure};
@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 /// Whether the gap follows the newest round-trip times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grain {
-    /// It does not.
+    /// The gap does not depend on the latest round-trip times.
     Coarse,
-    /// The gap is multiplied by the ratio of a fast mean of round-trip times to a slow one.
+    /// The gap is multiplied by a ratio: a fast mean of the round-trip times divided by a slow mean.
     Fine,
 }
 
@@ -33,18 +33,18 @@ impl Config {
     }
 }
 
-/// Gap, round-trip time and timeout before the first acknowledgement, in seconds.
+/// Initial values of gap, round-trip time and timeout before the first acknowledgement, in seconds.
 const FIRST: f64 = 2.0;
-/// Gain of the means of round trip and deviation.
+/// Gain for the means of the round-trip time and of its deviation.
 const GAIN: f64 = 0.5;
 /// Gains of the fast and the slow mean.
 const FAST_GAIN: f64 = 0.9;
 const SLOW_GAIN: f64 = 0.01;
-/// Part of the allowed packets that must be sent before the rate may rise.
+/// Fraction of the allowed packets that must have been sent before the rate may rise.
 const MIN_USE: f64 = 0.5;
-/// Minimum round-trip time, in seconds; it keeps rates finite.
+/// Minimum round-trip time, in seconds. Without a minimum, rates could be infinite.
 const SHORTEST: f64 = 1e-6;
-/// Number of later packets that must have arrived before a packet counts as lost.
+/// Number of later packets that must arrive before a missing packet counts as lost.
 const REORDERING: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct Sender {
     /// Packets that may be outstanding, from `oldest` on.
     out: VecDeque<(Time, State)>,
     oldest: u32,
-    /// In seconds: gap, round trip, deviation, timeout, fast and slow mean.
+    /// Gap, round-trip time, deviation, timeout, fast mean and slow mean of the round-trip time, all in seconds.
     gap: f64,
     rtt: f64,
     deviation: f64,
@@ -110,7 +110,8 @@ impl Sender {
         }
     }
 
-    /// Returns whether the oldest packet will have timed out at the next tick. A cut then takes the place of a packet.
+    /// Returns whether the timeout of the oldest packet expires before the next packet may be sent. The rate is then cut and no
+    /// packet is sent.
     fn next_tick_cuts(&self) -> bool {
         self.out.front().is_some_and(|(sent, _)| *sent + self.timeout <= self.next_at)
     }
@@ -134,7 +135,7 @@ impl Sender {
         self.next_at = now + Span::from_secs_f64(self.gap * ratio);
     }
 
-    /// Adds one packet per round trip if the rate was used.
+    /// Increases the rate by one packet per round trip, if the sender has made use of its rate.
     fn rise(&mut self, now: Time) {
         if f64::from(self.used) * self.gap / self.rtt >= MIN_USE {
             self.gap *= self.rtt / (self.gap + self.rtt);
@@ -160,7 +161,8 @@ impl Sender {
         }
     }
 
-    /// Takes the arrivals from the acknowledgement's triple; returns whether there is a new loss.
+    /// Records the arrivals that the last three fields of an acknowledgement report. Returns whether the acknowledgement reveals
+    /// a new loss.
     fn is_loss(&mut self, ack: &RapAck) -> bool {
         let mut lost = false;
         for (seq, (_, state)) in (self.oldest + 1..=ack.last_received).zip(&mut self.out) {
@@ -195,7 +197,7 @@ impl Sender {
         self.forget_done();
     }
 
-    /// Handles packets that have been outstanding for too long: they are lost.
+    /// Marks packets whose timeout has expired as lost, and cuts the rate for a new loss.
     fn on_late(&mut self, now: Time) {
         let mut lost = false;
         let timeout = self.timeout;
@@ -283,7 +285,7 @@ impl super::Sender for Sender {
     }
 }
 
-/// A RAP receiver. Its triple counts packets from 1; 0 means no packet.
+/// A RAP receiver. Its first three fields count packets from 1; 0 means no packet.
 #[derive(Debug, Clone, Default)]
 pub struct Sink {
     last_received: u32,
@@ -293,7 +295,8 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Records the newest hole: packets between `previous_received` and `last_missing` are missing.
+    /// Records the arrival of packet `seq`. The newest gap is described by two fields: the packets after `previous_received` up
+    /// to `last_missing` are missing.
     fn note(&mut self, seq: u32) {
         if seq > self.last_received + 1 {
             self.previous_received = self.last_received;
@@ -371,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_in_one_round_trip_halve_the_rate_once() {
+    fn several_losses_in_one_round_trip_halve_the_rate_once() {
         let mut pipe = pipe("rap", 1000.0, 50);
         pipe.lose_once(&[1000, 1001, 1003, 1010]);
         let (mut peak, mut low) = (0.0_f64, f64::MAX);
@@ -388,26 +391,27 @@ mod tests {
     }
 
     #[test]
-    fn rate_falls_without_feedback() {
+    fn rate_falls_when_feedback_stops() {
         let mut pipe = pipe("rap", 1000.0, 50);
         pipe.run_until(Time::from_secs_f64(10.0));
         let before = window(&pipe);
         pipe.judge = Box::new(|_, _, _| Fate::Dropped);
         pipe.run_until(Time::from_secs_f64(14.0));
-        // The rate does not fall to zero: between two cuts it rises each round trip.
+        // The rate stays above zero, because it rises each round trip between two cuts.
         assert!(window(&pipe) < before / 20.0, "{before} {}", window(&pipe));
         assert!(pipe.sender.observe().timeouts >= 7);
     }
 
     #[test]
     fn one_flow_behaves_as_in_ns_2_35() {
-        // 1 Mbit/s, 20 ms, room for 49 waiting packets: at 196 s ns-2.35 has sent 24,005 packets and dropped 2,023.
+        // Link of 1 Mbit/s with a delay of 20 ms and room for 49 waiting packets: in 196 s, ns-2.35 sent 24,005 packets and
+        // dropped 2,023.
         let mut bottleneck = pipe("rap", 1.0, 20);
         bottleneck.waiting_limit = 49;
         bottleneck.run_until(Time::from_secs_f64(196.0));
         assert!(bottleneck.sink.delivered().abs_diff(24_005) < 120, "{}", bottleneck.sink.delivered());
         assert!(bottleneck.drops.abs_diff(2_023) < 60, "{}", bottleneck.drops);
-        // 100 Mbit/s, 50 ms, 1 of 200 packets lost: 381,075 sent in 1999 s.
+        // Link of 100 Mbit/s with a delay of 50 ms and a loss of 1 of 200 packets: in 1999 s, ns-2.35 sent 381,075 packets.
         let mut lossy = pipe("rap", 100.0, 50);
         lossy.lose_at_random(0.005);
         lossy.run_until(Time::from_secs_f64(1999.0));

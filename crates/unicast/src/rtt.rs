@@ -1,8 +1,8 @@
-//! The round-trip time shared by neighbours on the same path.
+//! The round-trip time that connections on the same path share.
 
 use faircast_core::time::Span;
 
-/// A sender's round-trip time, for sharing with neighbours on the same path.
+/// A sender's estimate of the round-trip time, which connections on the same path can share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RttEstimate {
     /// The smoothed round-trip time (`SRTT`; RFC 6298, 2).

@@ -1,8 +1,9 @@
-//! Comparison of the kernel's decisions with the coordinator's: a replay of traces of `faircast-cocoon trace`.
+//! Comparison of the kernel's decisions with the coordinator's decisions, by replaying traces of `faircast-cocoon trace`.
 //!
-//! The programs in `crates/cocoon-bpf/bpf` implement the same rules in another language, in whole packets, with calls by the
-//! kernel. The traces record their decisions between namespaces (`bench/cocoon/trace`). The test passes the kernel's numbers of
-//! each decision to the [`Coordinator`] and requires the same result, rounded down to whole packets.
+//! The programs in `crates/cocoon-bpf/bpf` are called by the kernel. They implement the same rules as the coordinator, in another
+//! language and in whole packets. The traces contain their decisions on connections between network namespaces
+//! (`bench/cocoon/trace`). For each decision, the test passes the kernel's numbers to the [`Coordinator`] and requires the same
+//! result, rounded down to whole packets.
 
 use faircast_core::time::Time;
 use faircast_unicast::cocoon::{Config, Coordinator, MemberId, OwnReaction, Recovery, View};
@@ -16,7 +17,7 @@ const TRACES: [(&str, &str); 2] = [
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE: u64 = 0x7fff_ffff;
 
-/// Byte numbers in traces wrap at 32 bits; the coordinator's do not.
+/// Number that stands for `una`. Sequence numbers in traces have 32 bits and wrap; the coordinator's numbers have 64 bits.
 const BASE: u64 = 1 << 33;
 
 /// One traced decision.
@@ -32,13 +33,13 @@ impl Event<'_> {
         self.fields[name]
     }
 
-    /// Returns a sequence number, unwrapped by its distance from `una`.
+    /// Returns a sequence number of 64 bits, computed from its distance to `una`.
     fn sequence(&self, name: &str) -> u64 {
         let distance = (self.get(name) as u32).wrapping_sub(self.get("una") as u32) as i32;
         BASE.wrapping_add_signed(distance.into())
     }
 
-    /// Returns the view of the connection at its decision.
+    /// Returns the view of the connection before the decision.
     fn view(&self) -> View {
         let recovery = match self.get("state") {
             2 | 3 => Recovery::Fast,
@@ -86,14 +87,14 @@ fn events() -> Vec<Event<'static>> {
     all
 }
 
-/// Returns the decisions of one kind. Fails if there are fewer than `least`, because the traces then prove too little.
+/// Returns all decisions of one kind. Fails if there are fewer than `least` of them, because too few decisions prove nothing.
 fn of_kind(kind: &str, least: usize) -> Vec<Event<'static>> {
     let found: Vec<_> = events().into_iter().filter(|event| event.kind == kind).collect();
     assert!(found.len() >= least, "only {} events of kind {kind}", found.len());
     found
 }
 
-/// Creates a group with a first member with this view.
+/// Creates a group whose only member has this view.
 fn group_of_one(view: View) -> (Coordinator, MemberId) {
     let mut coordinator = Coordinator::new(Config::published());
     let group = coordinator.open_group().expect("there is room");
@@ -114,7 +115,7 @@ fn one_more(coordinator: &mut Coordinator, beside: MemberId, view: View) -> (Mem
 const NOW: Time = Time::from_nanos(1_000_000_000);
 
 #[test]
-fn kernel_and_coordinator_cut_other_members_equally() {
+fn kernel_cuts_windows_of_other_members_like_the_coordinator() {
     for event in of_kind("applied", 100) {
         let f = event.get("reference") as f64;
         let lossy = View { flight: f, ..View::in_packets(BASE, BASE + 1, f, f64::INFINITY) };
@@ -137,9 +138,9 @@ fn kernel_and_coordinator_cut_other_members_equally() {
     }
 }
 
-/// Returns the coordinator's decision on a member's own loss or timeout, with the kernel's watermark.
+/// Returns the coordinator's decision on a member's own loss or timeout, computed with the kernel's watermark.
 fn own(event: &Event<'_>, timeout: bool) -> OwnReaction {
-    // A new member's watermark is its first sequence number.
+    // The watermark of a new member is its first sequence number, so the member joins with the watermark as `una`.
     let watermark = event.sequence("watermark_before");
     let (mut coordinator, member) = group_of_one(View::in_packets(watermark, watermark, 1.0, 2.0));
     let view = event.view();
@@ -150,7 +151,7 @@ fn own(event: &Event<'_>, timeout: bool) -> OwnReaction {
 }
 
 #[test]
-fn kernel_and_coordinator_halve_equally_after_a_loss() {
+fn kernel_halves_a_window_after_a_loss_like_the_coordinator() {
     for (kind, least) in [("loss", 20), ("timeout", 1)] {
         for event in of_kind(kind, least) {
             let OwnReaction::Cut { ssthresh, .. } = own(&event, kind == "timeout") else {
@@ -170,14 +171,14 @@ fn kernel_ignores_only_losses_that_the_coordinator_covers() {
 }
 
 #[test]
-fn kernel_and_coordinator_start_connections_equally() {
+fn kernel_chooses_initial_windows_like_the_coordinator() {
     let starts = of_kind("start", 20);
     assert!(starts.iter().any(|event| event.get("of") == 0), "no connection began alone");
     for event in starts {
         let new = View::in_packets(BASE, BASE, 10.0, f64::INFINITY);
         let kernel = (event.get("cwnd_after"), event.get("ssthresh_after"));
         if event.get("of") == 0 {
-            // A single connection starts with slow start from the kernel's own initial window.
+            // The first connection of a group begins with slow start and the kernel's own initial window.
             assert_eq!(kernel, (10, INFINITE), "{}", event.at());
             continue;
         }
@@ -190,7 +191,7 @@ fn kernel_and_coordinator_start_connections_equally() {
 }
 
 #[test]
-fn every_applied_cut_was_published_by_another_member() {
+fn kernel_applies_only_cuts_that_another_member_has_published() {
     let name = |event: &Event<'_>| (event.trace.to_owned(), event.get("group"), event.get("generation"));
     let mut published = BTreeMap::new();
     for event in events() {

@@ -1,49 +1,49 @@
-//! Options for open questions of the chapter, and bounds.
+//! Options for questions that the chapter (paper 002, 4) leaves open, and limits of sizes and times.
 
 use faircast_core::time::Span;
 
-/// Members whose watermarks are moved by a notice.
+/// Members whose watermarks advance when the group is notified of congestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Covers {
-    /// Every member: the last line of figure 4.2, which is outside its branches.
+    /// Every member: in figure 4.2, the last line is outside the branches.
     AllMembers,
-    /// The members whose windows were cut: "the last time the congestion window was adjusted" (4.3).
+    /// Only members whose windows were cut: "the last time the congestion window was adjusted" (4.3).
     CutMembers,
 }
 
-/// Value of the member that met congestion, to which the flights of the other members are compared.
+/// Value of the member that detected congestion, with which the data in flight of every other member is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compared {
-    /// Its packets in flight when it found the loss (figure 4.2).
+    /// The member's packets in flight when it detected the loss (figure 4.2).
     Before,
-    /// Half of its packets in flight: its new window. Connections with equal windows are then all halved, where figure 4.2 halves
-    /// one.
+    /// Half of the member's packets in flight, which is its new window. If all members have equal windows, all windows are then
+    /// halved. With `Before`, only the window of this member is halved.
     After,
 }
 
-/// Effect of a member's own loss below its watermark.
+/// Effect of a member's own loss if the lost packet is below the member's watermark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BelowWatermark {
-    /// The packet is sent again, and no window changes (4.3).
+    /// The lost packet is sent again, and no window changes (4.3).
     RepairOnly,
-    /// The member halves its own window like any TCP, and does not notify the group. This departs from the chapter, for
-    /// measurements.
+    /// The member halves its own window, as without a group, and the group is not notified. The chapter does not have this rule;
+    /// it serves for comparisons.
     CutsAlone,
 }
 
-/// Members that retransmit their first unacknowledged packet at another member's timeout.
+/// Members that retransmit their first unacknowledged packet after a timeout of another member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
-    /// The members whose packet was sent before the packet that timed out (4.3).
+    /// All members whose first unacknowledged packet was sent before the packet that timed out (4.3).
     All,
-    /// The members of `All` that do not wait for a packet that has timed out already: "with the hope of avoiding a timeout"
-    /// (4.3). A member that has timed out backs off, and retransmissions for other members would prevent this.
+    /// As `All`, except members that are repairing a timeout of their own: the rule has "the hope of avoiding a timeout" (4.3).
+    /// Retransmissions for other members would also defeat the backoff of such a member.
     NotTimedOut,
     /// No member.
     Nobody,
 }
 
-/// Owner of the round-trip times that determine the retransmission timer.
+/// Whether a member's retransmission timeout is computed from the round-trip times of the whole group or only of the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimerOf {
     /// The group (4.2).
@@ -55,18 +55,19 @@ pub enum TimerOf {
 /// Initial state of a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// Half of the window of the active member with the smallest window (4.4).
+    /// Half of the smallest window among the active members (4.4).
     Reference,
-    /// An even share of all members' windows, which the other members give up (ensemble sharing; RFC 9040, 7 and C).
+    /// An equal share of the sum of the windows of all active members. Members with larger windows are reduced to this share
+    /// (ensemble sharing; RFC 9040, 7 and C).
     EvenShare,
     /// The state of a connection without a group.
     Alone,
 }
 
-/// Members whose windows are cut by congestion at one member.
+/// Members whose windows are cut when one member detects congestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cuts {
-    /// The other members too, as in figure 4.2.
+    /// The member that detected congestion and other members, as in figure 4.2.
     Others,
     /// No other member.
     Alone,
@@ -75,17 +76,17 @@ pub enum Cuts {
 /// Parameters of a coordinator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {
-    /// Members whose watermarks are moved by a notice.
+    /// Members whose watermarks advance when the group is notified of congestion.
     pub covers: Covers,
-    /// Value to which the flights of the other members are compared after a loss.
+    /// Value with which the data in flight of every other member is compared after a loss at one member.
     pub compared: Compared,
     /// Effect of a loss below the watermark.
     pub below: BelowWatermark,
     /// Members that retransmit at another member's timeout.
     pub again: Again,
-    /// Owner of the round-trip times that determine the timer.
+    /// Whether a member's retransmission timeout is computed from the round-trip times of the whole group or only of the member.
     pub timer: TimerOf,
-    /// Members whose windows are cut by congestion at one member.
+    /// Members whose windows are cut when one member detects congestion.
     pub cuts: Cuts,
     /// Initial state of a new connection.
     pub start: Start,
@@ -95,9 +96,9 @@ pub struct Config {
     pub min_rto: Span,
     /// Maximum retransmission timeout, also after backoff.
     pub max_rto: Span,
-    /// The group's round-trip time before the first sample, for sockets that send by rate (4.5, rule 5).
+    /// Round-trip time of a group without a sample, for datagrams that are sent by rate (4.5, rule 5).
     pub default_rtt: Span,
-    /// Window per socket of the virtual connection before the group has a TCP, in segments (4.5, rule 1).
+    /// Window of the virtual connection in a group without TCP connections, in segments per socket (4.5, rule 1).
     pub default_window: f64,
     /// Maximum number of datagrams that wait in a socket.
     pub backlog: usize,
@@ -108,7 +109,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns the chapter's values; for open questions, the values of `docs/cocoon.md`.
+    /// Returns the values of the chapter. For questions that the chapter leaves open, returns the values explained in
+    /// `docs/cocoon.md`.
     pub const fn published() -> Config {
         Config {
             covers: Covers::AllMembers,
@@ -130,8 +132,8 @@ impl Config {
         }
     }
 
-    /// Returns the alternative of the standards: connections to one host share round-trip times and windows when they open, and
-    /// each reacts to its own congestion (RFC 9040, ensemble sharing).
+    /// Returns the method of the standards. Connections to one host share round-trip times. A connection that opens gets a share
+    /// of the other connections' windows. Each connection reacts only to its own congestion (RFC 9040, ensemble sharing).
     pub const fn rfc9040() -> Config {
         Config { cuts: Cuts::Alone, start: Start::EvenShare, ..Config::published() }
     }

@@ -14,21 +14,21 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug, Clone)]
 struct Member {
     generation: u32,
-    /// Index of the group; [`NONE`] once the member has left.
+    /// Index of the member's group; [`NONE`] after the member has left.
     group: u32,
     before: u32,
     after: u32,
     view: View,
-    /// The watermark: a reduction has already been made for losses of packets before this number.
+    /// The watermark. A loss of a packet below this number needs no reduction, because the window was already reduced.
     covered: u64,
     /// Number of times that the timeout is doubled.
     backoff: u32,
-    /// Version of the group's round-trip time that the member has read.
+    /// Version of the group's round-trip time that the member has read or set last.
     seen: u32,
-    /// Whether the member has timed out and received no new acknowledgement since.
+    /// Whether no data of the member has been acknowledged since its latest timeout.
     freezes: bool,
     verdict: Option<Verdict>,
-    /// Whether the member is in the list of members with verdicts.
+    /// Whether the member is in the linked list of members with verdicts.
     listed: bool,
     next_listed: u32,
 }
@@ -40,10 +40,10 @@ struct Group {
     first: u32,
     members: usize,
     rtt: GroupRoundTrip,
-    /// Sum of the members' windows in 65,536ths; integers keep it exact over many changes.
+    /// Sum of the members' windows, in units of 1/65,536. An integer sum stays exact over many changes.
     windows: i64,
     active: usize,
-    /// Number of members that keep the virtual connection from sending (4.5, rule 4).
+    /// Number of members whose timeouts keep the virtual connection from sending (4.5, rule 4).
     freezing: usize,
     sockets: Option<Box<Sockets>>,
 }
@@ -58,7 +58,7 @@ pub struct Coordinator {
     free_members: Vec<u32>,
     first_listed: u32,
     last_listed: u32,
-    /// Number of sockets opened so far; it names the next socket.
+    /// Number of sockets opened so far, which is also the name of the next socket.
     sockets: u64,
     counters: Counters,
 }
@@ -119,7 +119,8 @@ impl Coordinator {
         Ok(GroupId { index: self.groups.len() as u32 - 1, generation: 0 })
     }
 
-    /// Closes the group. Its members and sockets continue alone, and their later calls do not affect other members.
+    /// Closes the group. Its members and sockets continue without a group, and later calls about one of them do not affect the
+    /// others.
     pub fn close_group(&mut self, group: GroupId) {
         if self.group(group).is_none() {
             return;
@@ -132,11 +133,12 @@ impl Coordinator {
         self.free_groups.push(group.index);
     }
 
-    /// Moves all members and sockets of `from` to `into`, and closes `from`. The group keeps the round-trip time of `into`, if
-    /// there is one. The cost is one step per member.
+    /// Moves all members and sockets of group `from` to group `into`, and closes `from`. The result has the round-trip time of
+    /// `into`, if `into` has one. The cost is one step per member.
     ///
     /// # Errors
-    /// When one of the groups is closed, or they have more than [`Config::max_members`] together; the groups are then unchanged.
+    /// When one of the groups is closed, or both together have more than [`Config::max_members`] members. The groups are then
+    /// unchanged.
     pub fn merge(&mut self, into: GroupId, from: GroupId) -> Result<(), CapacityError> {
         let (Some(to), Some(other)) = (self.group(into), self.group(from)) else {
             return Err(CapacityError::Closed);
@@ -166,7 +168,7 @@ impl Coordinator {
     /// Moves the member to another group, for example when a group is split.
     ///
     /// # Errors
-    /// When the group is closed or full; the member then stays in its group.
+    /// When group `to` is closed or full. The member then stays in its present group.
     pub fn move_member(&mut self, member: MemberId, to: GroupId) -> Result<(), CapacityError> {
         let group = self.group(to).ok_or(CapacityError::Closed)?;
         if group.members >= self.config.max_members {
@@ -181,7 +183,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Returns the group of a member; `None` once it has left.
+    /// Returns the group of a member; `None` after the member has left.
     pub fn group_of(&self, member: MemberId) -> Option<GroupId> {
         let index = self.members[self.index(member)? as usize].group;
         Some(GroupId { index, generation: self.groups[index as usize].generation })
@@ -194,10 +196,11 @@ impl Coordinator {
 
     // Members.
 
-    /// Adds a connection that opens as a member. The windows in `view` are its initial windows without a group.
+    /// Adds a connection, which is just opening, to a group. `view` contains the windows with which the connection would open
+    /// without a group.
     ///
     /// # Errors
-    /// When the group is closed or full; the connection continues alone.
+    /// When the group is closed or full. The connection then continues without a group.
     pub fn join(&mut self, group: GroupId, view: View) -> Result<Joined, CapacityError> {
         let it = self.group(group).ok_or(CapacityError::Closed)?;
         if it.members >= self.config.max_members {
@@ -250,8 +253,8 @@ impl Coordinator {
         }
     }
 
-    /// Returns the initial windows of one more active member: an even share. Members with larger windows give up their excess
-    /// over the share.
+    /// Returns the initial windows of a new active member: an equal share of the active members' windows. Members with larger
+    /// windows are reduced to this share.
     fn even_share(&mut self, group: u32, mss: f64) -> Option<Windows> {
         let (mut all, mut thresholds, mut count) = (0.0, 0.0, 0);
         for index in self.walk(group) {
@@ -276,7 +279,8 @@ impl Coordinator {
         Some(Windows { cwnd: Some(share), ssthresh: Some(thresholds / f64::from(count)) })
     }
 
-    /// Returns the active member with the smallest window; among equal windows, the oldest member.
+    /// Returns the view of the active member with the smallest window; if several windows are equal, of the member that joined
+    /// first.
     fn reference(&self, group: u32) -> Option<View> {
         let mut least: Option<View> = None;
         for index in self.walk(group) {
@@ -289,15 +293,16 @@ impl Coordinator {
         least
     }
 
-    /// Updates a member's numbers after it has sent a packet or they have changed otherwise. The call is cheap enough for every
-    /// packet.
+    /// Updates the view of a member after the member has sent a packet, or its state has changed for another reason. The call is
+    /// cheap enough to be made for every packet.
     pub fn on_transmit(&mut self, member: MemberId, view: View) {
         if let Some(index) = self.index(member) {
             self.set_view(index, sane(view));
         }
     }
 
-    /// Reports an acknowledgement of `newly` (in the unit of windows; 0 for a duplicate). The sender has already processed it.
+    /// Reports an acknowledgement that the member has already processed. `newly` is the newly acknowledged amount in the unit of
+    /// windows; 0 for a duplicate.
     pub fn on_ack(&mut self, member: MemberId, view: View, newly: f64) {
         let Some(index) = self.index(member) else { return };
         self.set_view(index, sane(view));
@@ -313,7 +318,7 @@ impl Coordinator {
         }
     }
 
-    /// Reports a valid sample of the member's round-trip time. The member itself applies Karn's rule.
+    /// Reports a valid sample of the member's round-trip time. Before the call, the member itself applies Karn's rule.
     pub fn on_rtt_sample(&mut self, member: MemberId, rtt: Span) {
         if let Some(index) = self.index(member) {
             let it = &mut self.members[index as usize];
@@ -321,8 +326,8 @@ impl Coordinator {
         }
     }
 
-    /// Sets the estimate of a member that takes samples by its own clock and arithmetic, starting from the group's estimate. Such
-    /// a member calls this instead of [`Coordinator::on_rtt_sample`].
+    /// Sets the group's estimate to the estimate of a member that has its own estimator, which continues from the group's
+    /// estimate. Such a member calls this function instead of [`Coordinator::on_rtt_sample`].
     pub fn set_round_trip(&mut self, member: MemberId, estimate: RttEstimate) {
         if let Some(index) = self.index(member) {
             let it = &mut self.members[index as usize];
@@ -332,8 +337,8 @@ impl Coordinator {
         }
     }
 
-    /// Returns the group's estimate if other members have changed it since this member last requested or set it. Returns `None`
-    /// also if members have their own timers.
+    /// Returns the group's estimate if other members have changed it since this member last read or set it. Otherwise returns
+    /// `None`, also if each member computes its timer from its own round-trip times.
     pub fn news_of_round_trip(&mut self, member: MemberId) -> Option<RttEstimate> {
         let index = self.index(member)?;
         let it = &mut self.members[index as usize];
@@ -343,13 +348,13 @@ impl Coordinator {
         news.then(|| rtt.estimate()).flatten()
     }
 
-    /// Returns the estimate of the round trip in the member's group.
+    /// Returns the estimate of the round-trip time of the member's group.
     pub fn round_trip(&self, member: MemberId) -> Option<RttEstimate> {
         self.groups[self.members[self.index(member)? as usize].group as usize].rtt.estimate()
     }
 
     /// Returns the member's retransmission timeout: the group's timeout, doubled for each consecutive timeout of the member.
-    /// `None` before the group's first sample.
+    /// Returns `None` before the group has a sample of the round-trip time.
     pub fn retransmission_timeout(&self, member: MemberId) -> Option<Span> {
         let it = &self.members[self.index(member)? as usize];
         let Config { granularity, min_rto, max_rto, .. } = self.config;
@@ -360,7 +365,7 @@ impl Coordinator {
 
     // Congestion.
 
-    /// Reports that a member has found its packet `lost` lost. `view` is the state before any reduction.
+    /// Reports that a member has detected the loss of its packet `lost`. `view` is the member's state before any reduction.
     pub fn on_loss(&mut self, member: MemberId, view: View, lost: u64, now: Time) -> OwnReaction {
         let view = sane(view);
         let half = rules::half(&view);
@@ -389,14 +394,14 @@ impl Coordinator {
         cut
     }
 
-    /// Reports a mark that was echoed to a member (RFC 3168, 6.1.2). It counts like a loss, but no packet is sent again. The last
-    /// acknowledged packet counts as the marked one.
+    /// Reports that a mark was echoed to a member (RFC 3168, 6.1.2). The mark counts like a loss of the last acknowledged packet,
+    /// but no packet is sent again.
     pub fn on_ecn(&mut self, member: MemberId, view: View, now: Time) -> OwnReaction {
         self.on_loss(member, view, view.una.saturating_sub(1), now)
     }
 
-    /// Reports that a member's timer has expired for its packet `lost`, last sent at `sent_at`. `view` is the state before any
-    /// action of the sender.
+    /// Reports that a member's timer has expired for its packet `lost`, whose latest transmission was at `sent_at`. `view` is the
+    /// member's state before its sender has reacted.
     pub fn on_timeout(
         &mut self,
         member: MemberId,
@@ -430,7 +435,7 @@ impl Coordinator {
         if covered { OwnReaction::Covered } else { cut }
     }
 
-    /// Moves the watermark: losses of data now in flight cause no further reduction.
+    /// Advances the watermark: a loss of a packet that is in flight now causes no further reduction.
     fn cover(&mut self, index: u32) {
         let it = &mut self.members[index as usize];
         it.covered = it.covered.max(it.view.nxt);
@@ -469,7 +474,7 @@ impl Coordinator {
         }
     }
 
-    /// Posts a verdict on a member because of another member's congestion, and moves the watermark.
+    /// Posts a verdict on a member because of another member's congestion, and advances the watermark according to [`Covers`].
     fn give(&mut self, index: u32, windows: Windows, send_again: bool, now: Time) {
         let cuts = windows.cwnd.is_some();
         if self.config.covers == Covers::AllMembers || cuts {
@@ -480,7 +485,7 @@ impl Coordinator {
         self.post(index, windows, send_again, now);
     }
 
-    /// Posts a verdict on a member. It is merged with a pending verdict that the member has not taken.
+    /// Posts a verdict on a member. If an earlier verdict has not been taken yet, merges both verdicts.
     fn post(&mut self, index: u32, windows: Windows, send_again: bool, now: Time) {
         let it = &mut self.members[index as usize];
         let view = View {
@@ -509,7 +514,7 @@ impl Coordinator {
         self.set_view(index, view);
     }
 
-    /// Returns the next member with a verdict, and the verdict. The caller carries it out immediately.
+    /// Returns the next member that has a verdict, with the verdict. The caller must carry out the verdict immediately.
     pub fn next_verdict(&mut self) -> Option<(MemberId, Verdict)> {
         while self.first_listed != NONE {
             let index = self.first_listed;
@@ -537,7 +542,7 @@ impl Coordinator {
     /// Opens a UDP socket of the group.
     ///
     /// # Errors
-    /// When the group is closed, or the number of its sockets is [`Config::max_members`].
+    /// When the group is closed, or already has [`Config::max_members`] sockets.
     pub fn open_socket(&mut self, group: GroupId) -> Result<SocketId, CapacityError> {
         let it = self.group(group).ok_or(CapacityError::Closed)?;
         let there = it.sockets.as_ref().map_or(0, |it| it.count());
@@ -562,7 +567,7 @@ impl Coordinator {
         }
     }
 
-    /// Queues a datagram of this size (in the unit of windows) of a socket. It waits for [`Coordinator::next_datagram`].
+    /// Queues a datagram at a socket; `size` is in the unit of windows. [`Coordinator::next_datagram`] releases the datagram.
     pub fn offer(&mut self, group: GroupId, socket: SocketId, size: f64) -> Offered {
         let backlog = self.config.backlog;
         let open = self.group(group).is_some();
@@ -573,8 +578,9 @@ impl Coordinator {
         }
     }
 
-    /// Returns the socket whose first datagram may be sent now, round robin. Call it until it returns `None`: after every call
-    /// about a member of the group, after [`Coordinator::offer`], and at [`Coordinator::datagram_at`].
+    /// Returns the next socket, in round-robin order, whose first datagram may be sent now. Repeat the call until it returns
+    /// `None`: after every call about a member of the group, after [`Coordinator::offer`], and at the time of
+    /// [`Coordinator::datagram_at`].
     pub fn next_datagram(&mut self, group: GroupId, now: Time) -> Option<SocketId> {
         self.group(group)?;
         let it = &mut self.groups[group.index as usize];
@@ -583,20 +589,22 @@ impl Coordinator {
         it.sockets.as_mut()?.next(now, alone, frozen, rtt)
     }
 
-    /// Returns the time at which a datagram may be sent without another event; [`Time::NEVER`] if an event must occur first.
+    /// Returns the time at which the next datagram may be sent if no event occurs before; [`Time::NEVER`] if sending requires an
+    /// event.
     pub fn datagram_at(&self, group: GroupId) -> Time {
         let it = self.group(group).filter(|it| it.active == 0 && it.freezing == 0);
         it.and_then(|it| it.sockets.as_ref()).map_or(Time::NEVER, |sockets| sockets.next_at())
     }
 
-    /// Returns the window of the virtual connection and its data in flight, in the unit of windows; zeros without sockets.
+    /// Returns the window and the data in flight of the virtual connection, in the unit of windows; zeros for a group without
+    /// sockets.
     pub fn virtual_connection(&self, group: GroupId) -> (f64, f64) {
         let sockets = self.group(group).and_then(|it| it.sockets.as_ref());
         sockets.map_or((0.0, 0.0), |sockets| sockets.window())
     }
 
-    /// Sets the virtual connection's window from the windows of the members (4.5, rules 1 to 3). While all members are idle it
-    /// stays unchanged.
+    /// Sets the virtual connection's window from the windows of the members (4.5, rules 1 to 3). While all members are idle, the
+    /// window stays unchanged.
     fn refresh(&mut self, group: u32) {
         let it = &mut self.groups[group as usize];
         let Some(sockets) = &mut it.sockets else { return };
@@ -648,7 +656,7 @@ impl Coordinator {
         let it = &mut self.members[index as usize];
         let to = &mut self.groups[group as usize];
         (it.group, it.before, it.after) = (group, NONE, to.first);
-        // The member has not read the group's estimate of the round-trip time yet, if there is one.
+        // If the group has an estimate of the round-trip time, the member has not read the estimate yet.
         it.seen =
             if to.rtt.estimate().is_some() { to.rtt.version().wrapping_sub(1) } else { to.rtt.version() };
         to.members += 1;
@@ -693,7 +701,7 @@ impl Coordinator {
         self.refresh(group);
     }
 
-    /// Removes the member from the list of members with verdicts.
+    /// Removes the member from the linked list of members with verdicts.
     fn unlist(&mut self, index: u32) {
         let after = self.members[index as usize].next_listed;
         self.members[index as usize].listed = false;
@@ -720,7 +728,7 @@ fn share(view: &View) -> i64 {
     (view.cwnd * 65536.0) as i64
 }
 
-/// Returns a caller's numbers within bounds that keep sums exact.
+/// Limits the numbers of a caller's view to bounds within which sums are exact.
 fn sane(view: View) -> View {
     const MAX: f64 = (1_u64 << 36) as f64;
     let mss = if view.mss > 0.0 { view.mss.min(MAX) } else { 1.0 };

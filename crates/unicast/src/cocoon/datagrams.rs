@@ -1,4 +1,4 @@
-//! UDP sockets of a group, as one virtual connection (paper 002, 4.5).
+//! The UDP sockets of a group, which together form one virtual connection (paper 002, 4.5).
 
 use faircast_core::time::{Span, Time};
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketId(pub(super) u64);
 
-/// Maximum size of a datagram; larger sizes of callers are reduced to it.
+/// Maximum size of a datagram in the unit of windows; larger sizes are reduced to this value.
 const MAX_SIZE: f64 = 1e9;
 
 /// Result of offering a datagram.
@@ -16,7 +16,7 @@ const MAX_SIZE: f64 = 1e9;
 pub enum Offered {
     /// The datagram waits for its turn.
     Queued,
-    /// The socket is full, and the datagram is dropped.
+    /// The datagram was dropped, because the queue of the socket is full or the socket is closed.
     Dropped,
 }
 
@@ -34,14 +34,15 @@ pub(super) struct Sockets {
     turn: usize,
     /// The virtual connection's window (`cwnd_v`).
     window: f64,
-    /// Data sent and not yet balanced by acknowledgements (`FlightSize_v`).
+    /// Amount of data in flight (`FlightSize_v`): each sent datagram adds its size, and each TCP acknowledgement subtracts its
+    /// amount.
     flight: f64,
-    /// Time of sending of the next datagram while no TCP acknowledges data.
+    /// Earliest time of the next datagram while the group has no active TCP connection.
     next_at: Time,
 }
 
 impl Sockets {
-    /// Adds a socket. Names ascend.
+    /// Adds a socket. Its name must be larger than the names of all sockets opened before.
     pub(super) fn open(&mut self, name: SocketId) {
         self.sockets.push(Socket { name, waiting: VecDeque::new() });
     }
@@ -53,7 +54,7 @@ impl Sockets {
         }
     }
 
-    /// Moves the sockets of another group to this one; they keep their names.
+    /// Moves the sockets of another group to this group. The sockets keep their names.
     pub(super) fn take(&mut self, other: Sockets) {
         self.flight += other.flight;
         self.sockets.extend(other.sockets);
@@ -79,7 +80,7 @@ impl Sockets {
         Offered::Queued
     }
 
-    /// Sets the window: the mean window of the TCPs for each socket.
+    /// Sets the window to `mean`, the mean window of the TCP connections, times the number of sockets.
     pub(super) fn follow(&mut self, mean: f64) {
         self.window = mean * self.sockets.len() as f64;
     }
@@ -102,7 +103,8 @@ impl Sockets {
         if self.sockets.iter().any(|it| !it.waiting.is_empty()) { self.next_at } else { Time::NEVER }
     }
 
-    /// Returns the socket whose first datagram is sent now. `alone`: no TCP acknowledges data. `frozen`: a TCP has timed out.
+    /// Returns the socket whose first datagram is sent now. `alone` means that the group has no active TCP connection. `frozen`
+    /// means that a TCP connection has timed out.
     pub(super) fn next(&mut self, now: Time, alone: bool, frozen: bool, rtt: Span) -> Option<SocketId> {
         if frozen || (alone && now < self.next_at) || (!alone && self.flight > self.window) {
             return None;

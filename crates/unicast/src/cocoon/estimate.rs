@@ -1,4 +1,4 @@
-//! The round-trip time of a group: one estimator with samples of all members (paper 002, 4.2; RFC 6298, 2).
+//! The round-trip time of a group: one estimator that takes the samples of all members (paper 002, 4.2; RFC 6298, 2).
 
 use crate::rtt::RttEstimate;
 use faircast_core::time::Span;
@@ -7,7 +7,7 @@ use faircast_core::time::Span;
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct GroupRoundTrip {
     known: Option<RttEstimate>,
-    /// Counts changes, so that a member recognizes changes by other members.
+    /// Number of changes so far. By this number, a member detects whether the estimate has changed since the member last read it.
     version: u32,
 }
 
@@ -40,7 +40,7 @@ impl GroupRoundTrip {
         self.version
     }
 
-    /// Returns `SRTT + max(G, 4 * RTTVAR)` within its limits; `None` before the first sample.
+    /// Returns the timeout `SRTT + max(G, 4 * RTTVAR)`, limited to `least..=most`; `None` before the first sample.
     pub(super) fn timeout(&self, granularity: Span, least: Span, most: Span) -> Option<Span> {
         let RttEstimate { mean, deviation } = self.known?;
         Some((mean + (deviation * 4).max(granularity)).max(least).min(most))

@@ -1,19 +1,20 @@
-//! Grouping of destinations behind one bottleneck: atoms, their merging and their splitting (paper 002, 4.1).
+//! Grouping of destinations that share a bottleneck: atoms, and the merging and splitting of groups (paper 002, 4.1).
 //!
 //! Paper gap: 4.1 groups destinations that are "observed" to share links. The chapter does not contain the procedure (parameters
 //! M, N and c, and an overhead of at most 2.5 %). The following rules are ours under the same names.
 //!
-//! An atom is a destination host. It starts as its own group, or in the group in which the cache recorded its neighbours. Each
-//! atom and group has a ring of `M` bins. A bin records the packets' delay above the shortest round trip, and any loss. A test of
-//! two rings finds "one fate", a shared bottleneck, if the shortest round trips are alike (to a part `c`). If there was
-//! congestion, delays must also rise and fall together from bin to bin, or losses must coincide. `N` consecutive tests with the
-//! same result merge two groups or split an atom off.
+//! An atom is a destination host. It starts in a group of its own, or in the group in which the cache recorded its neighbours.
+//! Each atom and each group has a ring of `M` bins. A bin records by how much the packets' round-trip times exceed the shortest
+//! one, and whether a packet was lost. A test compares two rings. The result is "one fate" (a shared bottleneck) if the shortest
+//! round-trip times differ at most by the fraction `c`. If there was congestion, the delays must also rise and fall together from
+//! bin to bin, or the losses must coincide. After `N` consecutive tests with the same result, two groups are merged, or an atom
+//! is split off.
 //!
-//! A caller that processes every acknowledgement calls [`Grouping::on_ack`]. A caller that reads counters from time to time, for
-//! example of a kernel, calls [`Grouping::on_seen`]. Both have the same effect.
+//! A caller that processes every acknowledgement calls [`Grouping::on_ack`]. A caller that reads counters from time to time (for
+//! example the counters of a kernel) calls [`Grouping::on_seen`]. Both functions have the same effect.
 //!
-//! Each acknowledgement earns [`Config::overhead`] of a step, and each bin that a test reads costs one step. So grouping never
-//! exceeds this part of the work on acknowledgements.
+//! Each acknowledgement earns [`Config::overhead`] of a step, and a test costs one step for each bin that it reads. Grouping
+//! therefore takes at most this fraction of the work that acknowledgements take.
 
 use super::coordinator::Coordinator;
 use super::messages::{CapacityError, GroupId, Joined, MemberId};
@@ -32,19 +33,21 @@ pub struct Config {
     pub bin: Span,
     /// Number of consecutive tests that must agree ("N").
     pub agreeing: u8,
-    /// Maximum difference of the shortest round trips of one fate, as a part of the longer one ("c").
+    /// Maximum difference between the shortest round-trip times of two rings with one fate, as a fraction of the longer of the
+    /// two ("c").
     pub alike: f64,
-    /// Minimum correlation of delays of one fate; a group splits at 0.2 below it.
+    /// Minimum correlation between the delays of two rings with one fate. When an atom is compared with its own group, the
+    /// minimum is lower by 0.2.
     pub correlation: f64,
     /// Queueing delay that counts as congestion.
     pub congested: Span,
-    /// Steps earned by an acknowledgement.
+    /// Number of steps that each acknowledgement earns.
     pub overhead: f64,
-    /// Time for which a neighbour's round trip is remembered.
+    /// Time for which the group and the round-trip time of a subnet are remembered.
     pub remembered: Span,
-    /// Time before an atom may be merged again after it was split off because merging had halved its rate.
+    /// Minimum time after which an atom can be merged again, if it was split off because merging had halved its rate.
     pub left_alone: Span,
-    /// Maximum number of atoms; atoms without connections are removed first.
+    /// Maximum number of atoms. To make room for a new atom, an atom without connections is removed.
     pub max_atoms: usize,
 }
 
@@ -81,12 +84,12 @@ pub struct Counters {
     pub acknowledgements: u64,
 }
 
-/// Observations of a member since the last call: counters that the caller has accumulated.
+/// Observations of one member since the caller's previous report, as counters.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Observations {
     /// Number of acknowledgements.
     pub acknowledgements: u64,
-    /// Amount that they acknowledged, in the unit of windows.
+    /// Amount of data newly acknowledged by these acknowledgements, in the unit of windows.
     pub newly: f64,
     /// Number of round-trip samples.
     pub samples: u32,
@@ -99,10 +102,10 @@ pub struct Observations {
 /// A bin of a ring.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bin {
-    /// Number of the bin since the start of time, plus 1; 0 for an unused bin.
+    /// Number of the bin, counted from the start of time, plus 1; 0 for an unused bin.
     number: u64,
     samples: u32,
-    /// Sum of delays beyond the shortest round trip, in seconds.
+    /// Sum of the round-trip times minus the shortest one, over all samples of the bin, in seconds.
     delay: f64,
     lost: bool,
 }
@@ -139,12 +142,12 @@ impl Ring {
 struct Atom {
     group: GroupId,
     connections: u32,
-    /// Shortest round-trip time, in seconds; infinite before the first.
+    /// Shortest round-trip time, in seconds; infinite before the first sample.
     shortest: f64,
     ring: Ring,
-    /// Number of consecutive failed tests against its own group.
+    /// Number of consecutive tests in which the atom and its group had different fates.
     strange: u8,
-    /// Amount acknowledged per connection and second before the latest merge, and the time of that merge.
+    /// Rate before the latest merge (acknowledged amount per connection and second), and the time of this merge.
     before: f64,
     since: Time,
     acknowledged: f64,
@@ -155,7 +158,7 @@ struct Atom {
 
 #[derive(Debug, Clone)]
 struct Shared {
-    /// Sum of the atoms' shortest round-trip times, and number of these atoms.
+    /// Sum of the atoms' shortest round-trip times in seconds, and number of atoms in the sum.
     shortest: f64,
     atoms: u32,
     ring: Ring,
@@ -178,7 +181,7 @@ enum TestResult {
     Unknown,
 }
 
-/// Returns the network prefix of a destination. Hosts with one such prefix may share a group.
+/// Returns the network prefix of a destination: `short` bits for IPv4, `long` bits for IPv6.
 fn prefix(of: IpAddr, short: u8, long: u8) -> u128 {
     match of {
         IpAddr::V4(it) => u128::from(u32::from(it) >> (32 - short)),
@@ -186,26 +189,28 @@ fn prefix(of: IpAddr, short: u8, long: u8) -> u128 {
     }
 }
 
-/// Returns the prefix of length 16, or 48 for IPv6.
+/// Returns the network prefix of 16 bits (IPv4) or 48 bits (IPv6).
 fn region(of: IpAddr) -> u128 {
     prefix(of, 16, 48)
 }
 
-/// Returns the prefix of length 24, or 64 for IPv6.
+/// Returns the network prefix of 24 bits (IPv4) or 64 bits (IPv6).
 fn subnet(of: IpAddr) -> u128 {
     prefix(of, 24, 64)
 }
 
-/// Finds destinations that share a bottleneck, and maintains a [`Coordinator`]'s groups accordingly.
+/// Finds destinations that share a bottleneck, and moves their connections to one group of a [`Coordinator`].
 #[derive(Debug, Clone)]
 pub struct Grouping {
     config: Config,
     atoms: BTreeMap<IpAddr, Atom>,
     groups: BTreeMap<GroupId, Shared>,
     members: BTreeMap<MemberId, IpAddr>,
-    /// For each subnet, the group of its hosts, their round-trip time, and the time of this observation.
+    /// For each subnet: the group of its hosts, the shortest round-trip time of one host, and the time at which both were
+    /// recorded.
     cache: BTreeMap<u128, (GroupId, f64, Time)>,
-    /// Pairs of groups that tests have found to have one fate: the number of consecutive periods, and the latest period.
+    /// For each pair of groups that tests have found to have one fate: the number of consecutive periods with this result, and
+    /// the latest of these periods.
     agreeing: BTreeMap<(GroupId, GroupId), (u8, u64)>,
     counters: Counters,
     /// The atom that is tested next.
@@ -248,10 +253,10 @@ impl Grouping {
         now.as_nanos() / self.config.bin.as_nanos().max(1)
     }
 
-    /// Adds a connection to this destination, which joins its atom's group.
+    /// Adds a connection to this destination. The connection joins the group of the destination's atom.
     ///
     /// # Errors
-    /// When there is no room for the connection or its destination.
+    /// When the maximum number of connections or of destinations is reached.
     pub fn join(
         &mut self,
         coordinator: &mut Coordinator,
@@ -331,7 +336,7 @@ impl Grouping {
         }
     }
 
-    /// Removes a connection that closes. Its atom stays until its place is needed.
+    /// Removes a connection that closes. The atom of its destination stays until a new destination needs the room.
     pub fn leave(&mut self, coordinator: &mut Coordinator, member: MemberId) {
         coordinator.leave(member);
         if let Some(at) = self.members.remove(&member)
@@ -341,7 +346,8 @@ impl Grouping {
         }
     }
 
-    /// Reports an acknowledgement of `newly` for a member, with a sample of its round-trip time if there is one.
+    /// Reports that an acknowledgement has newly acknowledged the amount `newly` for a member, with a sample `rtt` if there is
+    /// one.
     pub fn on_ack(&mut self, member: MemberId, rtt: Option<Span>, newly: f64, now: Time) {
         let one = rtt.unwrap_or(Span::ZERO);
         let samples = u32::from(rtt.is_some());
@@ -352,13 +358,13 @@ impl Grouping {
         );
     }
 
-    /// Reports several acknowledgements of a member at once, all in the bin of `now`.
+    /// Reports several acknowledgements of a member at once. All of them count in the bin of the time `now`.
     pub fn on_seen(&mut self, member: MemberId, seen: &Observations, now: Time) {
         let number = self.number(now);
         let Some(at) = self.members.get(&member) else { return };
         let Some(atom) = self.atoms.get_mut(at) else { return };
         self.counters.acknowledgements += seen.acknowledgements;
-        // Unspent steps are limited to one round of tests.
+        // Limits the unspent steps to the cost of 16 tests.
         let earned = self.config.overhead * seen.acknowledgements as f64;
         self.counters.credit = (self.counters.credit + earned).min(16.0 * BINS as f64);
         atom.acknowledged += seen.newly.clamp(0.0, 1e12);
@@ -403,7 +409,7 @@ impl Grouping {
         (a - b).abs() <= self.config.alike * a.max(b)
     }
 
-    /// Tests whether two rings have one fate. `own` means that the second ring includes the samples of the first.
+    /// Tests whether two rings have one fate. `own` means that the samples of the first ring are also in the second ring.
     fn fate(
         &mut self,
         (a, a_shortest): (&Ring, f64),
@@ -428,7 +434,8 @@ impl Grouping {
             covered += u32::from(lost_near);
             both += u32::from(x.lost && lost_near);
             bins += 1;
-            // The atom's own samples are subtracted, because comparing an atom with itself gives no information.
+            // The samples of the atom are subtracted from the samples of its group: comparing an atom with itself gives no
+            // information.
             let (samples, delay) = if own {
                 (y.samples - x.samples.min(y.samples), y.delay - x.delay)
             } else {
@@ -461,15 +468,15 @@ impl Grouping {
         let deviation = ((aa - sum_a * sum_a / n) * (bb - sum_b * sum_b / n)).max(0.0).sqrt();
         let correlation = if deviation > 0.0 { covariance / deviation } else { 0.0 };
         let enough = self.config.correlation - if own { 0.2 } else { 0.0 };
-        // Losses must coincide at least twice as often as by chance.
+        // The number of coinciding losses must be at least twice the number expected by chance.
         let by_chance = f64::from(lost_a) * f64::from(covered) / f64::from(bins.max(1));
         let enough_losses = both >= 4 && f64::from(both) >= 0.5 * f64::from(lost_a.min(lost_b));
         let together = !own && enough_losses && f64::from(both) >= 2.0 * by_chance;
         if correlation >= enough || together { TestResult::One } else { TestResult::Different }
     }
 
-    /// Runs the tests that are due and covered by the credit, and merges or splits groups accordingly. Call it at most a few
-    /// times a second.
+    /// Runs the tests of this period, as many as the earned steps allow, and merges or splits groups by the results. Call it at
+    /// most a few times a second.
     pub fn work(&mut self, coordinator: &mut Coordinator, now: Time) {
         let period = self.number(now) / (BINS as u64 / 4);
         if period == self.tested && self.cursor.is_none() {
@@ -478,7 +485,7 @@ impl Grouping {
         let mut next = self.cursor.take();
         self.tested = period;
         loop {
-            // Cost of one atom's tests: against its own group, and against one other group.
+            // Cost of the two tests of one atom: against its own group, and against another group.
             if self.counters.credit < 2.0 * BINS as f64 {
                 self.cursor = next;
                 return;
@@ -532,7 +539,7 @@ impl Grouping {
             TestResult::One => {
                 let period = self.tested;
                 let (times, latest) = self.agreeing.entry(pair).or_insert((0, u64::MAX));
-                // Each atom of both groups tests the pair, so a period counts once.
+                // Every atom of both groups runs this test, so the pair may count at most once per period.
                 if *latest != period {
                     (*times, *latest) = (*times + 1, period);
                 }
@@ -587,7 +594,7 @@ impl Grouping {
             *it = Shared { shortest, atoms: u32::from(shortest.is_finite()), ring, lost_at: Time::ZERO };
         }
         for (member, _) in self.members.iter().filter(|(_, to)| **to == at) {
-            // A new group has room for all members that were in another group.
+            // A new group has room for these members, because they all were in one group before.
             _ = coordinator.move_member(*member, group);
         }
         self.close_if_empty(coordinator, from);
@@ -596,20 +603,20 @@ impl Grouping {
 }
 
 impl Atom {
-    /// Returns the amount acknowledged per connection and second since counting started.
+    /// Returns the acknowledged amount per connection and second since `counted_from`.
     fn rate(&self, now: Time) -> f64 {
         let secs = now.since(self.counted_from).as_secs_f64();
         if secs <= 0.0 { 0.0 } else { self.acknowledged / secs / f64::from(self.connections.max(1)) }
     }
 
-    /// Returns whether merging has cost the atom more than half of its rate. This is decided at least ten seconds after the
-    /// merge, and only if its group has lost a packet since then.
+    /// Returns whether merging has reduced the atom's rate to less than half. The result is `false` in the first ten seconds
+    /// after the merge, and if no member of the group has lost a packet since the merge.
     fn has_lost_by_merging(&self, lost_at: Time, now: Time) -> bool {
         let watched = !self.since.is_never() && now.since(self.since) >= Span::from_secs(10);
         watched && lost_at >= self.since && self.connections > 0 && self.rate(now) < self.before / 2.0
     }
 
-    /// Starts the comparison of later rates with the rate before a merge.
+    /// Records the rate before a merge, for comparison with the rate after the merge.
     fn watch_from(&mut self, now: Time) {
         self.before = self.rate(now);
         (self.since, self.counted_from, self.acknowledged) = (now, now, 0.0);

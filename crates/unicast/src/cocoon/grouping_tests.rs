@@ -6,7 +6,7 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// A destination: its address, its round-trip time without queues, and its bottleneck.
+/// A destination: its address, its round-trip time with empty queues, and its bottleneck.
 #[derive(Clone, Copy)]
 struct Place {
     at: IpAddr,
@@ -47,8 +47,8 @@ impl World {
         }
     }
 
-    /// Runs for `secs` seconds in steps of a millisecond, in which each destination acknowledges five packets. Queues vary at
-    /// random up to `most` ms. A queue that is nearly full causes losses.
+    /// Runs for `secs` seconds in steps of a millisecond. In each step, each destination acknowledges five packets. The queueing
+    /// delay of each bottleneck varies at random up to `most` milliseconds. A queue that is nearly full causes losses.
     fn run(&mut self, secs: u64, most: f64) {
         for _ in 0..secs * 1000 {
             self.now += 1_000_000;
@@ -74,7 +74,7 @@ impl World {
         self.grouping.counters()
     }
 
-    /// Returns one letter per destination for its group, and checks that the coordinator agrees.
+    /// Returns one letter for the group of each destination. Checks that the coordinator has the same groups.
     fn groups(&self) -> String {
         let of = |place: &Place| self.grouping.group_of(place.at).expect("it is there");
         let mut known = Vec::new();
@@ -95,8 +95,8 @@ impl World {
 }
 
 #[test]
-fn rtt_difference_of_four_milliseconds_makes_two_groups() {
-    // Figure 4.3: 48 ms, and 48 or 56 ms, over one bottleneck.
+fn destinations_with_unequal_rtts_form_separate_groups() {
+    // Figure 4.3: all destinations at 48 ms, then two at 48 ms and two at 56 ms, all over one bottleneck.
     let mut same = World::new(&[place(1, 48.0, 0), place(2, 48.0, 0), place(3, 48.0, 0), place(4, 48.0, 0)]);
     assert_eq!(same.groups(), "abcd");
     same.run(40, 60.0);
@@ -107,14 +107,14 @@ fn rtt_difference_of_four_milliseconds_makes_two_groups() {
 }
 
 #[test]
-fn equal_rtts_over_two_bottlenecks_split_under_congestion() {
+fn group_of_two_bottlenecks_is_split_under_congestion() {
     let mut it = World::new(&[place(1, 48.0, 0), place(2, 48.0, 1)]);
     it.run(40, 2.0);
     assert_eq!(it.groups(), "aa", "nothing tells them apart");
     it.run(60, 60.0);
     assert_eq!(it.groups(), "ab");
     let changes = it.counters();
-    // The groups stay apart.
+    // The groups stay separate.
     it.run(60, 60.0);
     assert_eq!((it.groups().as_str(), it.counters().splits), ("ab", changes.splits));
 }
@@ -128,7 +128,7 @@ fn destination_changes_groups_with_its_path_without_flapping() {
     let before = it.counters();
     it.run(60, 60.0);
     assert_eq!(it.groups(), "aab");
-    // The path changes after every two periods of tests.
+    // The path changes every 2 s, which is more than two periods of tests.
     let period = Span::from_millis(50).as_secs_f64() * BINS as f64 / 4.0;
     for _ in 0..30 {
         it.places[2].bottleneck = 1 - it.places[2].bottleneck;
@@ -140,7 +140,7 @@ fn destination_changes_groups_with_its_path_without_flapping() {
 }
 
 #[test]
-fn grouping_costs_at_most_a_fortieth_of_the_acknowledgements() {
+fn grouping_spends_at_most_one_step_per_forty_acknowledgements() {
     let places: Vec<Place> = (0..20).map(|number| place(number, 40.0 + f64::from(number), 0)).collect();
     let mut it = World::new(&places);
     it.run(10, 60.0);
@@ -150,7 +150,7 @@ fn grouping_costs_at_most_a_fortieth_of_the_acknowledgements() {
 }
 
 #[test]
-fn external_counters_and_acknowledgements_give_equal_groups() {
+fn groups_are_equal_if_acks_are_reported_singly_or_as_counters() {
     let places = [place(1, 48.0, 0), place(2, 48.0, 0), place(3, 48.0, 1)];
     let mut each = World::new(&places);
     let mut together = World::new(&places);
@@ -188,7 +188,7 @@ fn external_counters_and_acknowledgements_give_equal_groups() {
 }
 
 #[test]
-fn a_new_destination_joins_the_group_of_its_subnet() {
+fn new_destination_joins_the_group_of_its_subnet() {
     let mut it = World::new(&[place(1, 48.0, 0), place(2, 80.0, 0)]);
     it.run(2, 20.0);
     let neighbour = IpAddr::V4(Ipv4Addr::new(10, 1, 1, 99));
@@ -204,7 +204,7 @@ fn a_new_destination_joins_the_group_of_its_subnet() {
 }
 
 #[test]
-fn destinations_without_connections_are_removed_for_new_ones() {
+fn unused_destination_is_removed_to_make_room_for_a_new_one() {
     let mut coordinator = Coordinator::new(Rules::published());
     let mut grouping = Grouping::new(Config { max_atoms: 2, ..Config::default() });
     let view = View::in_packets(0, 0, 2.0, 64.0);

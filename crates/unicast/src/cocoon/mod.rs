@@ -1,12 +1,13 @@
 //! COCOON: coordinated congestion control of the connections of a busy host over one path (paper 002, 4).
 //!
-//! Connections keep their own windows and packets. They share round-trip times, and the fact that one of them met congestion. A
-//! [`Coordinator`] stores this shared knowledge, but no packet, socket, clock or timer. The sender (the simulator's TCP, a QUIC
-//! stack's congestion controller, a test that replays a kernel's trace) reports events to it and carries out its verdicts.
+//! Each connection keeps its own window and its own packets. The connections of a group share round-trip times, and the
+//! information that one of them has detected congestion. A [`Coordinator`] stores only this shared information; it has no
+//! packets, sockets, clock or timers. A sender reports events to the coordinator and carries out its verdicts. The sender can be
+//! the simulator's TCP, the congestion controller of a QUIC implementation, or a test that replays the trace of a kernel.
 //!
 //! | module | content |
 //! |---|---|
-//! | [`rules`] | figure 4.2 and the effect of a timeout, as functions of two flights |
+//! | [`rules`] | figure 4.2 and the effect of a timeout, as functions of the data in flight of two connections |
 //! | `config` | options for open questions of the chapter |
 //! | `coordinator` | groups, members, and verdicts |
 //! | `messages` | messages between coordinator and callers |
@@ -18,9 +19,9 @@
 //! # How it is driven
 //!
 //! The coordinator assigns identifiers: [`Coordinator::open_group`] returns a [`GroupId`], [`Coordinator::join`] a [`MemberId`].
-//! Each call passes the member's numbers as a [`View`]. The caller chooses the unit of windows: bytes with `mss` as the size of a
-//! segment, or packets with `mss` 1. All members of a coordinator use the same unit. Each member has its own sequence numbers, in
-//! packets or bytes. They have 64 bits and never wrap.
+//! Each call passes the state of the member as a [`View`]. The caller chooses the unit of windows: bytes, with `mss` as the size
+//! of a segment, or packets, with `mss` 1. All members of a coordinator use the same unit. Each member has its own sequence
+//! numbers, which count packets or bytes. Sequence numbers have 64 bits and never wrap.
 //!
 //! | event | call | result |
 //! |---|---|---|
@@ -33,12 +34,12 @@
 //! | the timer expires | [`on_timeout`](Coordinator::on_timeout) | [`OwnReaction`] |
 //! | the connection closes | [`leave`](Coordinator::leave) | |
 //!
-//! After these calls the verdicts on the other members are ready. One driver of all connections drains them with
+//! These calls create the verdicts on the other members. If one driver runs all connections, it takes all verdicts with
 //! [`next_verdict`](Coordinator::next_verdict) and carries them out immediately. If every connection has its own driver (QUIC,
-//! the kernel), each takes its verdict with [`take_verdict`](Coordinator::take_verdict) at its next call. By then several
-//! verdicts may have been merged into one. A verdict is computed at the time of the congestion, from the latest view of the
-//! member. Therefore a sender that acts late reports each packet with [`on_transmit`](Coordinator::on_transmit). [`rules`] are
-//! public for callers that compute verdicts from their own numbers.
+//! the kernel), each driver takes the verdict on its connection with [`take_verdict`](Coordinator::take_verdict) when it runs
+//! next. By then several verdicts may have been merged. A verdict is computed when congestion is reported, from the latest view
+//! of the member. A sender that takes its verdicts late must therefore report each sent packet with
+//! [`on_transmit`](Coordinator::on_transmit). [`rules`] are public for callers that compute verdicts themselves.
 //!
 //! ```
 //! use faircast_core::time::{Span, Time};
@@ -71,9 +72,9 @@
 //!
 //! # Bounds
 //!
-//! A group has at most [`Config::max_members`], a coordinator at most [`Config::max_groups`]. Most calls cost a few additions.
-//! Only congestion visits all members of one group, at most once per window of data and member. Memory is allocated for new
-//! members and groups and reused after they have left, never per packet.
+//! A group has at most [`Config::max_members`] members, and a coordinator has at most [`Config::max_groups`] groups. Most calls
+//! cost a few additions. Only congestion visits all members of a group, at most once per window of data of each member. Memory is
+//! allocated for new members and groups, never for packets. The memory of members that have left and of closed groups is reused.
 
 mod config;
 mod coordinator;

@@ -1,32 +1,32 @@
-//! Effect of congestion at one connection on this connection and on the other connections of its group: figure 4.2 (paper 002,
-//! 4.3), as functions.
+//! Rules of figure 4.2 (paper 002, 4.3), as functions: the effect of congestion at one connection on this connection and on the
+//! other connections of its group.
 
 use faircast_core::time::Time;
 
-/// A connection's state at a call. Windows and flights are in the caller's unit, bytes or packets.
+/// State of a connection at the time of a call. Windows and flights are in the unit that the caller uses, bytes or packets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct View {
     /// The first unacknowledged number (`SND.UNA`).
     pub una: u64,
-    /// The next new number (`SND.NXT`): one more than the highest number sent.
+    /// The next sequence number (`SND.NXT`): one more than the highest number sent.
     pub nxt: u64,
     /// Data in flight (`FlightSize`; RFC 5681, 2).
     pub flight: f64,
-    /// Size of a segment: 1 if windows are in packets.
+    /// Size of a segment in the unit of windows; 1 if the unit is packets.
     pub mss: f64,
     /// The congestion window.
     pub cwnd: f64,
     /// The slow-start threshold; infinite before the first loss.
     pub ssthresh: f64,
-    /// Latest time of sending of the packet at `una`; [`Time::NEVER`] if no data is in flight or the time is unknown.
+    /// Time of the latest transmission of packet `una`; [`Time::NEVER`] if no data is in flight or the time is unknown.
     pub una_sent_at: Time,
-    /// Whether it repairs a loss.
+    /// Whether the connection is repairing a loss.
     pub recovery: Recovery,
     /// Whether it has data to send beyond `nxt`.
     pub has_data: bool,
 }
 
-/// Whether a connection repairs a loss.
+/// Whether a connection is repairing a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Recovery {
     /// It repairs no loss.
@@ -34,12 +34,12 @@ pub enum Recovery {
     None,
     /// It repairs a loss by fast recovery.
     Fast,
-    /// It repairs a loss after a timeout; the packet at `una` has been sent again and is not acknowledged.
+    /// It repairs a loss after a timeout: packet `una` has been sent again and is not acknowledged yet.
     Timeout,
 }
 
 impl View {
-    /// Returns the view of a connection that counts packets. It has packets in flight and more to send, and repairs no loss.
+    /// Returns the view of a connection that counts packets. The connection has more data to send and is not repairing a loss.
     pub fn in_packets(una: u64, nxt: u64, cwnd: f64, ssthresh: f64) -> View {
         View {
             una,
@@ -54,20 +54,20 @@ impl View {
         }
     }
 
-    /// Returns the view of a connection that counts bytes, otherwise like `in_packets`.
+    /// Like [`View::in_packets`], for a connection that counts bytes.
     pub fn in_bytes(una: u64, nxt: u64, mss: u32, cwnd: u64, ssthresh: u64) -> View {
         let ssthresh = if ssthresh == u64::MAX { f64::INFINITY } else { ssthresh as f64 };
         View { mss: f64::from(mss.max(1)), ..View::in_packets(una, nxt, cwnd as f64, ssthresh) }
     }
 
-    /// Returns whether the connection sends: data is in flight, or there is data to send ("connections with data to send"; paper
+    /// Returns whether the connection is active: data is in flight or ready to be sent ("connections with data to send"; paper
     /// 002, 4.4).
     pub const fn is_active(&self) -> bool {
         self.has_data || self.flight > 0.0
     }
 }
 
-/// Windows set by a rule; `None` for windows that stay unchanged.
+/// New values of window and threshold; `None` for a value that stays unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Windows {
     /// The congestion window.
@@ -76,15 +76,17 @@ pub struct Windows {
     pub ssthresh: Option<f64>,
 }
 
-/// Returns the window after a connection's own loss: half of the data in flight, at least two segments (RFC 5681, equation 4).
+/// Returns the window after a connection's own loss: half of the data in flight, but at least two segments (RFC 5681, equation
+/// 4).
 pub fn half(view: &View) -> f64 {
     (view.flight / 2.0).max(2.0 * view.mss)
 }
 
-/// Returns the windows after another connection of the group has lost a packet with `f` in flight (figure 4.2, from "Upon being
-/// notified").
+/// Returns the windows of a connection after another connection of its group has lost a packet (figure 4.2, from "Upon being
+/// notified"). `f` is the data in flight of the other connection.
 ///
-/// The figure misprints the indices of the flights ("FlightSize_i >= FlightSize_i"); the text below it has the correct ones.
+/// The figure misprints the indices of the data in flight ("FlightSize_i >= FlightSize_i"). The text below the figure has the
+/// correct indices.
 pub fn on_loss_elsewhere(view: &View, f: f64) -> Windows {
     let out = view.flight;
     let windows = if out >= f {
@@ -98,8 +100,8 @@ pub fn on_loss_elsewhere(view: &View, f: f64) -> Windows {
     kept_in_bounds(view, windows)
 }
 
-/// Returns the windows after another connection of the group has timed out with `f` in flight (paper 002, 4.3, "When a connection
-/// incurs timeout").
+/// Returns the windows of a connection after another connection of its group has timed out (paper 002, 4.3, "When a connection
+/// incurs timeout"). `f` is the data in flight of the other connection.
 ///
 /// Paper gap: 4.3 does not specify the threshold of connections that halve their windows. Here the threshold equals the window,
 /// as after a loss.
@@ -113,8 +115,8 @@ pub fn on_timeout_elsewhere(view: &View, f: f64) -> Windows {
     kept_in_bounds(view, windows)
 }
 
-/// Limits windows: a window has at least one segment and never grows by a verdict; a threshold has at least two segments. During
-/// a recovery the window follows the threshold, because it belongs to the recovery.
+/// Limits new windows: at least one segment, and at most the present window. Limits a new threshold to at least two segments.
+/// During a fast recovery, a changed window equals the new threshold.
 fn kept_in_bounds(view: &View, windows: Windows) -> Windows {
     let ssthresh = windows.ssthresh.map(|it| it.max(2.0 * view.mss));
     let mut cwnd = windows.cwnd.map(|it| it.max(view.mss).min(view.cwnd));
@@ -124,8 +126,8 @@ fn kept_in_bounds(view: &View, windows: Windows) -> Windows {
     Windows { cwnd, ssthresh }
 }
 
-/// Returns the initial windows of a new connection, from the active connection with the smallest window in the group (paper 002,
-/// 4.4).
+/// Returns the initial windows of a new connection. `reference` is the active connection with the smallest window in the group
+/// (paper 002, 4.4).
 pub fn on_start(reference: &View) -> Windows {
     let (cwnd, mss) = (reference.cwnd, reference.mss);
     Windows { cwnd: Some((cwnd / 2.0).max(mss)), ssthresh: Some(cwnd.min(reference.ssthresh).max(2.0 * mss)) }

@@ -3,16 +3,16 @@
 use faircast_core::time::Time;
 use std::collections::VecDeque;
 
-/// The latest times of sending of a sender's outstanding packets, for senders that do not store them. It allocates memory only
-/// when the window exceeds its previous maximum.
+/// Time of the latest transmission of each outstanding packet, for senders that do not store these times. Memory is allocated
+/// only when the number of outstanding packets exceeds its previous maximum.
 #[derive(Debug, Clone, Default)]
 pub struct SendTimes {
-    /// Number of the first one.
+    /// Number of the first outstanding packet.
     first: u64,
     times: VecDeque<Time>,
 }
 
-/// Maximum number of stored times; the times of further packets are not stored.
+/// Maximum number of stored times. If more packets are outstanding, the times of the newest packets are not stored.
 const MAX: usize = 1 << 16;
 
 impl SendTimes {
@@ -36,7 +36,7 @@ impl SendTimes {
         }
     }
 
-    /// Returns the time of sending of the first outstanding packet; [`Time::NEVER`] without any.
+    /// Returns the time of the latest transmission of the first outstanding packet; [`Time::NEVER`] if no packet is outstanding.
     pub fn of_first(&self) -> Time {
         self.times.front().copied().unwrap_or(Time::NEVER)
     }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_packet_has_the_time_of_its_last_transmission() {
+    fn time_of_the_first_packet_is_its_latest_transmission() {
         let mut it = SendTimes::default();
         assert_eq!(it.of_first(), Time::NEVER);
         let at = Time::from_nanos;

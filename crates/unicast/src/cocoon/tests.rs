@@ -10,7 +10,8 @@ fn at(millis: u64) -> Time {
     Time::from_nanos(millis * 1_000_000)
 }
 
-/// Returns a member with `flight` packets in flight, from number 100 on, and a matching window.
+/// Returns the view of a member with `flight` packets in flight, the first of which has number 100. The window is equal to
+/// `flight`, at least 1.
 fn with(flight: u32) -> View {
     View { cwnd: f64::from(flight).max(1.0), ..View::in_packets(100, 100 + u64::from(flight), 1.0, 64.0) }
 }
@@ -31,7 +32,8 @@ fn verdicts(it: &mut Coordinator) -> Vec<(MemberId, Verdict)> {
 
 #[test]
 fn cuts_match_every_case_of_figure_4_2() {
-    // f, F_j -> cwnd_j, ssthresh_j, with cwnd_j = F_j and ssthresh_j = 64 before.
+    // (f, F_j, cwnd_j, ssthresh_j): data in flight of the member with the loss and of the other member, then the new window and
+    // threshold of the other member. Before the loss, cwnd_j = F_j and ssthresh_j = 64.
     let cases = [
         (10, 10, Some(10.0), 10.0), // equal: no cut, but no slow start
         (10, 15, Some(10.0), 10.0), // below 2 f: to f
@@ -74,13 +76,13 @@ fn losses_of_three_members_in_one_round_trip_cause_one_reaction() {
     assert_eq!(it.on_loss(a, with(10), 108, NOW), OwnReaction::Covered);
     assert_eq!(verdicts(&mut it), []);
     assert_eq!((it.counters().reactions, it.counters().covered), (1, 3));
-    // The first packet sent after the reduction counts as new congestion.
+    // The loss of the first packet sent after the reduction counts as new congestion.
     let later = View::in_packets(112, 120, 8.0, 8.0);
     assert!(matches!(it.on_loss(b, later, 112, NOW), OwnReaction::Cut { .. }));
 }
 
 #[test]
-fn option_covers_only_losses_of_members_that_were_cut() {
+fn covers_cut_option_moves_watermarks_only_of_cut_members() {
     let config = Config { covers: Covers::CutMembers, ..Config::published() };
     let (mut it, _, [a, small, large]) = together(config, [with(10), with(2), with(12)]);
     it.on_loss(a, with(10), 100, NOW);
@@ -98,7 +100,7 @@ fn cut_in_fast_recovery_sets_the_window_to_the_threshold() {
 }
 
 #[test]
-fn timeout_halves_large_windows_and_lowers_small_thresholds() {
+fn timeout_halves_other_windows_unless_they_are_smaller() {
     let (mut it, _, [first, ..]) = together(Config::published(), [with(4), with(10), with(4), with(3)]);
     let own = it.on_timeout(first, with(4), 100, at(500), NOW);
     assert_eq!(own, OwnReaction::Cut { cwnd: 1.0, ssthresh: 2.0 });
@@ -108,7 +110,7 @@ fn timeout_halves_large_windows_and_lowers_small_thresholds() {
 }
 
 #[test]
-fn packets_sent_before_the_timed_out_packet_are_resent_once() {
+fn timeout_makes_members_with_older_packets_resend_once() {
     let sent = |millis: u64| View { una_sent_at: at(millis), ..with(5) };
     let late = View { recovery: Recovery::Timeout, ..sent(350) };
     for (again, times) in [(Again::All, 2), (Again::NotTimedOut, 1), (Again::Nobody, 0)] {
@@ -117,14 +119,14 @@ fn packets_sent_before_the_timed_out_packet_are_resent_once() {
         let (mut it, _, [first, ..]) = together(config, views);
         it.on_timeout(first, sent(400), 100, at(400), NOW);
         assert_eq!(verdicts(&mut it).iter().filter(|(_, it)| it.send_again).count(), times);
-        // The same packet's next timeout is below the watermark.
+        // A second timeout of the same packet is below the watermark.
         assert_eq!(it.on_timeout(first, sent(1000), 100, at(1000), at(2000)), OwnReaction::Covered);
         assert_eq!(verdicts(&mut it), []);
     }
 }
 
 #[test]
-fn a_new_connection_begins_with_half_of_the_smallest_window() {
+fn new_member_begins_with_half_of_the_smallest_member_window() {
     let cases = [
         // cwnd_r, ssthresh_r -> cwnd_k, ssthresh_k
         (10.0, 64.0, 5.0, 10.0), // in slow start
@@ -184,14 +186,14 @@ fn single_member_receives_no_verdicts() {
 }
 
 #[test]
-fn late_driver_receives_one_combined_verdict() {
+fn verdicts_that_were_not_taken_are_merged_into_one() {
     let (mut it, _, [a, b, c]) = together(Config::published(), [with(10), with(8), with(20)]);
     it.on_loss(a, with(10), 100, at(10));
     it.on_loss(b, View::in_packets(109, 117, 8.0, 5.0), 109, at(30));
     let verdict = it.take_verdict(c).expect("it was told twice");
     assert_eq!((verdict.cwnd, verdict.at), (Some(10.0), at(30)));
     assert_eq!(it.take_verdict(c), None);
-    // A member whose verdict was taken is not in the list of verdicts.
+    // A member whose verdict was taken with `take_verdict` is not returned by `next_verdict`.
     assert_eq!(verdicts(&mut it).iter().map(|(member, _)| *member).collect::<Vec<_>>(), [b, a]);
 }
 
@@ -225,7 +227,7 @@ fn size_and_number_of_groups_are_limited() {
 }
 
 #[test]
-fn merged_groups_react_together() {
+fn loss_in_a_merged_group_cuts_members_of_both_former_groups() {
     let (mut it, group, [a]) = together(Config::published(), [with(10)]);
     let other = it.open_group().expect("there is room");
     let b = it.join(other, with(20)).expect("there is room").member;
@@ -237,14 +239,14 @@ fn merged_groups_react_together() {
 }
 
 #[test]
-fn datagrams_share_the_mean_window_and_need_acknowledgements() {
+fn datagrams_are_limited_by_the_mean_window_of_tcp_members() {
     let (mut it, group, [a, b]) = together(Config::published(), [with(4), with(8)]);
     let sockets = [0, 1].map(|_| it.open_socket(group).expect("there is room"));
     assert_eq!(it.virtual_connection(group), (12.0, 0.0));
     for _ in 0..40 {
         assert!(sockets.map(|socket| it.offer(group, socket, 1.0)).iter().all(|it| *it == Offered::Queued));
     }
-    // Datagrams are sent while flight <= window: thirteen, in turn.
+    // Datagrams are sent while flight <= window: 13 datagrams of the sockets in turn.
     let left: Vec<_> = std::iter::from_fn(|| it.next_datagram(group, NOW)).collect();
     assert_eq!(left.len(), 13);
     assert!(
@@ -252,7 +254,7 @@ fn datagrams_share_the_mean_window_and_need_acknowledgements() {
     );
     it.on_ack(a, with(4), 2.0);
     assert_eq!(std::iter::from_fn(|| it.next_datagram(group, NOW)).count(), 2);
-    // After a loss the window shrinks, and no datagram is sent until the window has room.
+    // A loss reduces the window. No datagram is sent until the data in flight fits the window.
     it.on_loss(b, with(8), 100, NOW);
     assert!(it.virtual_connection(group).0 < 12.0);
     it.on_ack(a, with(4), 1.0);
@@ -260,7 +262,7 @@ fn datagrams_share_the_mean_window_and_need_acknowledgements() {
 }
 
 #[test]
-fn timeout_stops_datagrams_until_it_is_resolved() {
+fn timeout_stops_datagrams_until_the_member_gets_an_ack() {
     for leaves in [false, true] {
         let (mut it, group, [a, b]) = together(Config::published(), [with(4), with(8)]);
         let socket = it.open_socket(group).expect("there is room");
@@ -294,7 +296,7 @@ fn datagrams_without_tcp_are_sent_at_the_default_window_rate() {
 }
 
 #[test]
-fn invalid_numbers_do_no_harm() {
+fn verdicts_are_valid_despite_invalid_numbers_of_callers() {
     let mut rng = faircast_core::rng::Rng::new(7, 0);
     let (mut it, group, members) = together(Config::published(), [with(4), with(8), with(2)]);
     let wild = [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300, 5.0, f64::NEG_INFINITY];
@@ -327,7 +329,7 @@ fn invalid_numbers_do_no_harm() {
 }
 
 #[test]
-fn ensemble_shares_its_window_and_losses_cut_no_other_member() {
+fn new_rfc9040_member_gets_a_share_and_its_loss_cuts_no_other() {
     let mut it = Coordinator::new(Config::rfc9040());
     let group = it.open_group().expect("there is room");
     let new = View::in_packets(0, 0, 3.0, f64::INFINITY);
@@ -342,7 +344,7 @@ fn ensemble_shares_its_window_and_losses_cut_no_other_member() {
 }
 
 #[test]
-fn loss_halves_all_windows_of_the_same_size() {
+fn option_compared_after_halves_all_equal_windows_at_a_loss() {
     let config = Config { compared: Compared::After, ..Config::published() };
     let (mut it, _, [first, _]) = together(config, [with(10), with(10)]);
     it.on_loss(first, with(10), 100, NOW);

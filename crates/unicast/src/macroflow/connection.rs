@@ -13,15 +13,15 @@ pub(super) enum Phase {
     Open,
 }
 
-/// A packet that was sent and is not acknowledged.
+/// A packet that was sent and is not acknowledged yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutstandingPacket {
-    /// Position in the order of sending of the macroflow, from 1.
+    /// Position in the order in which all packets of the macroflow were sent, from 1.
     pub(super) number: u64,
     pub(super) sent_at: Time,
-    /// Number of acknowledgements of packets that other connections sent later.
+    /// Number of acknowledgements that other connections got for packets sent after this packet.
     pub(super) later: u32,
-    /// Whether the packet is lost and waits to be sent again.
+    /// Whether the packet counts as lost and waits for its retransmission.
     pub(super) lost: bool,
 }
 
@@ -33,14 +33,15 @@ pub(super) struct Connection {
     /// The sent packets from `una` on.
     pub(super) out: VecDeque<OutstandingPacket>,
     pub(super) duplicates: u32,
-    /// Number of packets of `out` that have left the network, as shown by duplicates.
+    /// Number of packets in `out` that have arrived, estimated from duplicate acknowledgements.
     pub(super) left: u32,
     /// Number of lost packets of `out`.
     pub(super) lost: u32,
     /// Packet number whose acknowledgement ends the repairs.
     pub(super) recover: u32,
     pub(super) syn_at: Time,
-    /// Time at which the connection's own timer expires: for its SYN, and for its packets if the macroflow has no timer.
+    /// Time at which the connection's own timer expires. The timer covers the SYN; for the Congestion Manager, it also covers
+    /// other packets.
     pub(super) expires: Time,
     pub(super) counts: SenderView,
 }
@@ -66,12 +67,13 @@ impl Connection {
         self.una + self.out.len() as u32
     }
 
-    /// Returns the estimated number of packets in the network.
+    /// Returns the estimated number of the connection's packets in the network.
     pub(super) fn in_network(&self) -> u32 {
         self.out.len() as u32 - self.left - self.lost
     }
 
-    /// Returns whether the connection has a packet to send: a SYN, a lost packet, or a new one below `window`.
+    /// Returns whether the connection has a packet to send: a SYN, a lost packet, or a new packet if fewer than `window` packets
+    /// are outstanding.
     pub(super) fn has_something(&self, window: u32) -> bool {
         match self.phase {
             Phase::Closed | Phase::SynSent => false,
@@ -88,7 +90,7 @@ impl Connection {
             self.lost -= u32::from(it.lost);
         }
         self.una += newly;
-        // All these packets except the one that filled the gap had been counted in `left`.
+        // Duplicates had already counted all these packets in `left`, except the packet that filled the gap.
         self.left = self.left.saturating_sub(newly.saturating_sub(1));
         self.keep_in_bounds();
         newly
@@ -105,13 +107,14 @@ impl Connection {
         }
     }
 
-    /// Records that some packet of the connection has arrived and has therefore left the network.
+    /// Counts one more packet as arrived. A duplicate acknowledgement does not identify the packet.
     pub(super) fn one_left(&mut self) {
         self.left += 1;
         self.keep_in_bounds();
     }
 
-    /// Limits `left`: lost packets are not counted, and neither is the first packet of `out` unless it is lost.
+    /// Limits `left` to the packets in `out` that are not lost, without the first packet: the receiver still misses the first
+    /// packet.
     fn keep_in_bounds(&mut self) {
         let first_is_out = self.out.front().is_some_and(|out| !out.lost);
         let most = (self.out.len() as u32 - self.lost).saturating_sub(u32::from(first_is_out));

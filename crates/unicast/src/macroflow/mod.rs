@@ -1,16 +1,16 @@
-//! Connections to one host under one window: TCP-Int (Balakrishnan and others 1998) and the Congestion Manager (RFC 3124).
-//! They differ from COCOON (paper 002, 4.6), which is compared with them in 4.7.
+//! Connections to one host that share one window: TCP-Int (Balakrishnan and others 1998) and the Congestion Manager (RFC 3124).
+//! Paper 002, 4.6, explains their differences from COCOON, and 4.7 compares them with COCOON.
 //!
-//! A [`Macroflow`] sends for all its connections. Like TCP, each connection has its own packet numbers, acknowledgements and
-//! repairs. The window, its threshold, the round-trip time and the timer belong to the macroflow. Receivers are TCP receivers.
-//! Connections with data to send take turns, one packet at a time.
+//! A [`Macroflow`] is the sender of all its connections. As in TCP, each connection has its own packet numbers, acknowledgements
+//! and repairs. The window, the threshold and the round-trip time are common to the macroflow. The receivers are ordinary TCP
+//! receivers. Connections that have data to send take turns, one packet at a time.
 //!
 //! | | TCP-Int | Congestion Manager |
 //! |---|---|---|
 //! | signs of a loss | duplicates, and acknowledgements of packets that another connection sent later | duplicates |
-//! | after a timeout | all connections go back to their first unacknowledged packet | only the connection that timed out does |
-//! | time of sending | as the window opens | spaced by the round-trip time divided by the window |
-//! | after a pause | fast start: the previous window, less a half or a packet | half for every timeout of the pause |
+//! | after a timeout | all connections go back to their first unacknowledged packet | only the connection that timed out goes back |
+//! | time of sending | as soon as the window allows | packets are spaced by the round-trip time divided by the window |
+//! | after a pause | fast start: the previous window, reduced by half or by one packet | the previous window, halved once for each timeout that fits into the pause |
 
 mod connection;
 mod sender;
@@ -22,23 +22,23 @@ pub use sender::Macroflow;
 /// The rules to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Law {
-    /// TCP-Int, as ns-2 has it (`tcp-session.cc`, `chost.cc`).
+    /// TCP-Int, as implemented in ns-2 (`tcp-session.cc`, `chost.cc`).
     Integrated,
     /// Congestion Manager.
     Manager,
 }
 
-/// TCP Fast Start: the window of a macroflow after a pause.
+/// TCP Fast Start: the window with which a macroflow continues after a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FastStart {
     /// One packet.
     Off,
-    /// The previous window, less a half in slow start and less a packet otherwise. Queues that drop such packets first
-    /// (Padmanabhan and Katz 1998) are not modelled.
+    /// The previous window: halved if the macroflow was in slow start, otherwise reduced by one packet. The original proposal
+    /// lets queues drop these packets first (Padmanabhan and Katz 1998), which is not modelled.
     On,
 }
 
-/// Parameters of a macroflow; its connections have the parameters of timers.
+/// Parameters of a macroflow. Timers and initial windows are set by the TCP parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// The rules to follow.
@@ -48,7 +48,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns TCP-Int with TCP Fast Start, as in paper 002, 4.7.1.
+    /// Returns the parameters of TCP-Int with TCP Fast Start, as in paper 002, 4.7.1.
     pub const fn integrated() -> Config {
         Config { law: Law::Integrated, fast_start: FastStart::On }
     }

@@ -1,4 +1,4 @@
-//! The sending end of all connections of a macroflow.
+//! The sender of all connections of a macroflow.
 
 use super::connection::{Connection, OutstandingPacket, Phase};
 use super::{Config, FastStart, Law};
@@ -21,7 +21,7 @@ pub struct Macroflow {
     threshold: f64,
     /// Number of the latest packet.
     number: u64,
-    /// Losses of packets up to this number belong to the latest reduction.
+    /// Number of the latest packet sent before the latest reduction. Losses up to this packet cause no further reduction.
     recover: u64,
     smoothed: Smoothed,
     measured: bool,
@@ -31,12 +31,12 @@ pub struct Macroflow {
     expires: Time,
     /// Time of the latest sending.
     latest: Time,
-    /// Earliest time of the next packet, if packets are paced.
+    /// Earliest time at which the next packet may be sent, if packets are spaced.
     next_at: Time,
 }
 
 impl Macroflow {
-    /// Returns a macroflow of `connections` connections with these timers and windows.
+    /// Creates a macroflow of `connections` connections. `tcp` sets the timers and the initial window.
     pub fn new(config: Config, tcp: tcp::Config, connections: usize) -> Macroflow {
         Macroflow {
             config,
@@ -57,7 +57,7 @@ impl Macroflow {
         }
     }
 
-    /// Opens a connection that sends `packets` packets ([`u32::MAX`]: no end).
+    /// Opens a connection that will send `packets` packets; [`u32::MAX`] means an endless supply.
     pub fn open(&mut self, connection: usize, packets: u32, now: Time) {
         if self.in_network() == 0 && self.number > 0 {
             self.after_pause(now);
@@ -70,8 +70,8 @@ impl Macroflow {
         (it.supply, it.phase) = (packets, if syn { Phase::SynReady } else { Phase::Open });
     }
 
-    /// Sets the total number of packets of an open connection ([`u32::MAX`]: no end). The minimum is the number of packets
-    /// already sent.
+    /// Sets the total number of packets of an open connection; [`u32::MAX`] means an endless supply. The total is at least the
+    /// number of packets already sent.
     pub fn supply(&mut self, connection: usize, packets: u32, now: Time) {
         let had = self.connections[connection].max();
         if packets > had && self.number > 0 && self.in_network() == 0 {
@@ -88,7 +88,7 @@ impl Macroflow {
         self.stop_timer_if_idle();
     }
 
-    /// Adapts the window to a pause: no packet was outstanding since the latest packet was sent.
+    /// Adapts the window after a pause: a period without outstanding packets since the latest transmission.
     fn after_pause(&mut self, now: Time) {
         let pause = now.since(self.latest);
         let timeout = self.timeout();
@@ -135,7 +135,7 @@ impl Macroflow {
         self.window >= f64::from(self.in_network()) + 1.0
     }
 
-    /// Returns the estimated number of packets in the network (ns-2's `ownd_`).
+    /// Returns the estimated number of the macroflow's packets in the network (ns-2's `ownd_`).
     fn in_network(&self) -> u32 {
         self.connections.iter().map(Connection::in_network).sum()
     }
@@ -152,8 +152,8 @@ impl Macroflow {
         })
     }
 
-    /// Returns the time at which the next packet may be sent: [`Time::ZERO`] means immediately, [`Time::NEVER`] only after
-    /// another event.
+    /// Returns the time at which the next packet may be sent. [`Time::ZERO`] means immediately; [`Time::NEVER`] means that
+    /// another event must occur first.
     pub fn departure(&self) -> Time {
         match self.whose_turn() {
             None => Time::NEVER,
@@ -162,7 +162,7 @@ impl Macroflow {
         }
     }
 
-    /// Returns the packet that is sent now and its connection, if a packet may be sent.
+    /// If a packet may be sent now, returns the packet and its connection.
     pub fn next(&mut self, now: Time) -> Option<(usize, Segment)> {
         if self.departure() > now {
             return None;
@@ -238,7 +238,7 @@ impl Macroflow {
         it.counts.acked = u64::from(it.una);
         let partial = it.una < it.recover && !it.out.is_empty();
         if partial {
-            // The first missing packet was lost together with those under repair.
+            // The acknowledgement ends before packet `recover`, so the first unacknowledged packet was also lost.
             it.lose(0);
         }
         self.sample(ack.echo, now);
@@ -260,7 +260,8 @@ impl Macroflow {
         }
     }
 
-    /// Marks the first packet of a connection as lost.
+    /// Marks the first outstanding packet of a connection as lost, and halves the window if the loss is not covered by the latest
+    /// reduction.
     fn repair(&mut self, connection: usize) {
         let it = &mut self.connections[connection];
         let number = it.out[0].number;
@@ -274,7 +275,7 @@ impl Macroflow {
         }
     }
 
-    /// Records that the packet sent at `echo` has arrived: packets that other connections sent before it are late.
+    /// Records the arrival of a packet that was sent at `echo`. Packets that other connections sent before it are late.
     fn note_later(&mut self, connection: usize, echo: Time) {
         for other in 0..self.connections.len() {
             let it = &mut self.connections[other];
@@ -288,7 +289,7 @@ impl Macroflow {
             }
             let Some(first) = it.out.front() else { continue };
             let received = it.duplicates + first.later >= DUPLICATES;
-            // A single outstanding packet has no later packets that could reveal its loss.
+            // If only one packet is outstanding, no later packet of the same connection can reveal its loss.
             if received && !first.lost && (it.duplicates > 0 || late >= 2 || it.out.len() == 1) {
                 self.repair(other);
             }
@@ -310,7 +311,7 @@ impl Macroflow {
         }
     }
 
-    /// Returns the time of the next call of [`Macroflow::on_deadline`].
+    /// Returns the time at which [`Macroflow::on_deadline`] must be called.
     pub fn deadline(&self) -> Time {
         self.connections.iter().map(|it| it.expires).fold(self.expires, Time::min)
     }
@@ -344,7 +345,7 @@ impl Macroflow {
         }
     }
 
-    /// Handles the timeout of a connection: the window becomes one packet.
+    /// Handles the timeout of connection `first`: reduces the window to one packet.
     fn collapse(&mut self, first: usize, now: Time) {
         self.connections[first].counts.cuts += 1;
         self.threshold = (self.window / 2.0).floor().max(2.0);
@@ -369,7 +370,7 @@ impl Macroflow {
         self.connections[connection].una
     }
 
-    /// Returns the state of a connection; window, threshold and round-trip time are those of the macroflow.
+    /// Returns the state of a connection. Window, threshold and round-trip time are common to the macroflow.
     pub fn observe(&self, connection: usize) -> SenderView {
         let rtt = Span::from_nanos(self.mean);
         let bits = self.window * f64::from(self.tcp.packet_size) * 8.0;

@@ -9,7 +9,7 @@ fn at(millis: u64) -> Time {
     Time::from_nanos(millis * 1_000_000)
 }
 
-/// Returns a macroflow without SYN, so that each connection sends immediately.
+/// Returns a macroflow whose connections send data immediately, without a SYN.
 fn started(config: Config, connections: usize) -> Macroflow {
     let tcp =
         tcp::Config { initial_window: 1, tick: Span::from_millis(10), ..tcp::Config::ns2001(Variant::Reno) };
@@ -26,8 +26,7 @@ fn ack(next: u32, echo: Time) -> Ack {
     Ack { next, echo, blocks: [(0, 0); 3], ece: false, syn: false }
 }
 
-/// Delivers each packet 50 ms after its sending, except the packets that `lost` selects, for `rounds` rounds. Returns all
-/// packets.
+/// Runs `rounds` rounds. Each packet is acknowledged after 50 ms, unless `lost` selects it. Returns all sent packets.
 fn run(
     it: &mut Macroflow,
     rounds: u64,
@@ -76,7 +75,7 @@ fn idle_connection_resumes_with_a_reduced_window() {
 }
 
 #[test]
-fn connections_share_one_doubling_window_in_turns() {
+fn connections_take_turns_in_a_shared_window_in_slow_start() {
     let mut it = started(Config::integrated(), 3);
     let all = run(&mut it, 4, |_, _, _| false);
     assert_eq!(all.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2, 4, 8]);
@@ -91,7 +90,7 @@ fn losses_of_three_connections_halve_the_shared_window_once() {
     run(&mut it, 6, |_, _, _| false);
     assert_eq!(it.observe(0).window, 64.0);
     let mut it = started(Config::integrated(), 3);
-    // Loses the first packet of each connection in round 5, in which 32 packets are sent.
+    // In round 5, in which 32 packets are sent, the first packet of each connection is lost.
     let mut hit = [false; 3];
     run(&mut it, 6, |connection, _, round| round == 5 && !std::mem::replace(&mut hit[connection], true));
     let cuts: u64 = (0..3).map(|connection| it.observe(connection).cuts).sum();
@@ -102,7 +101,7 @@ fn losses_of_three_connections_halve_the_shared_window_once() {
     assert!((0..3).all(|connection| it.observe(connection).timeouts == 0));
 }
 
-/// Like [`run`], from round 6 on, when each connection has one gap: all packets arrive.
+/// Continues [`run`] at round `from`, without losses. When it is called, each connection has one gap.
 fn run_on(it: &mut Macroflow, from: u64) {
     for round in from..from + 6 {
         let now = at(round * 50);
@@ -110,7 +109,7 @@ fn run_on(it: &mut Macroflow, from: u64) {
             it.on_deadline(now);
         }
         for (connection, segment) in leaving(it, now) {
-            // After a gap is filled, the cumulative acknowledgement covers all packets sent before.
+            // Once a gap is filled, one acknowledgement covers all packets sent before.
             let next = it.acked(connection).max(segment.seq + 1);
             it.on_feedback(connection, &ack(next, segment.sent_at), at(round * 50 + 49));
         }
@@ -118,13 +117,12 @@ fn run_on(it: &mut Macroflow, from: u64) {
 }
 
 #[test]
-fn later_acks_of_another_connection_indicate_a_loss() {
+fn acks_of_later_packets_of_another_connection_reveal_a_loss() {
     let mut it = started(Config::integrated(), 2);
     run(&mut it, 3, |_, _, _| false); // 1, 2, 4
     let sent = leaving(&mut it, at(150));
     assert_eq!(sent.len(), 8);
-    // Connection 0 gets no acknowledgement of its four packets; connection 1 gets acknowledgements of packets that it sends
-    // afterwards.
+    // The four packets of connection 0 are not acknowledged. Connection 1 gets acknowledgements of packets that it sent later.
     let mine = |connection: usize| move |(of, _): &&(usize, Segment)| *of == connection;
     let last = sent.iter().rfind(mine(1)).expect("it sent").1;
     it.on_feedback(1, &ack(last.seq + 1, at(150)), at(199));
@@ -138,7 +136,7 @@ fn later_acks_of_another_connection_indicate_a_loss() {
 }
 
 #[test]
-fn timeout_affects_all_connections_only_with_tcp_int() {
+fn timeout_makes_other_connections_go_back_only_with_tcp_int() {
     for (config, again) in [(Config::integrated(), 2), (Config::manager(), 1)] {
         let mut it = started(config, 2);
         run(&mut it, 3, |_, _, _| false);
@@ -158,7 +156,7 @@ fn timeout_affects_all_connections_only_with_tcp_int() {
 }
 
 #[test]
-fn manager_grants_one_packet_at_a_time() {
+fn congestion_manager_sends_packets_one_by_one_with_gaps() {
     let mut it = started(Config::manager(), 2);
     run(&mut it, 5, |_, _, _| false);
     let sent = leaving(&mut it, at(300));
@@ -168,7 +166,7 @@ fn manager_grants_one_packet_at_a_time() {
 }
 
 #[test]
-fn fast_start_resumes_with_half_of_the_old_window() {
+fn fast_start_after_a_pause_halves_the_slow_start_window() {
     for (fast_start, expected) in [(FastStart::On, 8.0), (FastStart::Off, 1.0)] {
         let mut it = started(Config { fast_start, ..Config::integrated() }, 1);
         run(&mut it, 4, |_, _, _| false);
@@ -180,7 +178,7 @@ fn fast_start_resumes_with_half_of_the_old_window() {
 }
 
 #[test]
-fn all_data_arrives_despite_any_losses() {
+fn macroflow_delivers_all_data_despite_random_losses() {
     for config in [Config::integrated(), Config::manager()] {
         for seed in 0..20 {
             let mut rng = faircast_core::rng::Rng::new(seed, 3);
@@ -189,7 +187,7 @@ fn all_data_arrives_despite_any_losses() {
             let mut next = [0_u32; 3];
             let mut beyond: [Vec<u32>; 3] = Default::default();
             let mut now = Time::ZERO;
-            // Packets in transit with their times of arrival, in order.
+            // Packets in transit with their times of arrival, in order of arrival.
             let mut under_way = std::collections::VecDeque::new();
             while (0..3).any(|connection| it.acked(connection) < 200) {
                 assert!(now < Time::from_secs_f64(3600.0), "{config:?} {seed}: it stands still");

@@ -4,7 +4,7 @@
 use super::config::{Config, Counting, Halving};
 use super::window::CongestionWindow;
 
-/// Growth of a window with acknowledgements, and its reduction at a loss.
+/// Rules for the growth of a window at acknowledgements and for its reduction after a loss.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Aimd {
     counting: Counting,
@@ -19,7 +19,7 @@ impl Aimd {
         Aimd { counting: config.counting, halving: config.halving, most: config.receiver_window }
     }
 
-    /// Grows the window by an acknowledgement of `newly` packets.
+    /// Grows the window at an acknowledgement of `newly` new packets.
     #[inline]
     pub(super) fn grow(self, window: &mut CongestionWindow, newly: u32) {
         let mut counts = 1.0;
@@ -35,7 +35,7 @@ impl Aimd {
         window.set(window.packets() + counts / window.packets());
     }
 
-    /// Returns the window after a loss, with `flight` packets outstanding.
+    /// Returns the window after a loss; `flight` is the number of outstanding packets.
     pub(super) fn half(self, window: &CongestionWindow, flight: u32) -> f64 {
         match self.halving {
             Halving::Window => {
@@ -46,7 +46,8 @@ impl Aimd {
         }
     }
 
-    /// Returns the window after an echoed mark. No packet is lost, so the window is used instead of the flight (RFC 3168, 6.1.2).
+    /// Returns the window after an echoed mark. Since no packet is lost, the window is halved instead of the packets in flight
+    /// (RFC 3168, 6.1.2).
     pub(super) fn half_at_mark(self, window: &CongestionWindow, flight: u32) -> f64 {
         match self.halving {
             Halving::Flight => window.packets() / 2.0,

@@ -1,4 +1,4 @@
-//! Configuration of a TCP connection, and the sets of values that the comparisons use.
+//! Configuration of a TCP connection, and its presets.
 
 use faircast_core::time::Span;
 
@@ -7,22 +7,23 @@ use faircast_core::time::Span;
 pub enum Variant {
     /// Slow start after every loss.
     Tahoe,
-    /// Fast recovery that ends with the first new acknowledgement (RFC 2581).
+    /// Fast recovery, which ends at the first acknowledgement of new data (RFC 2581).
     Reno,
-    /// Fast recovery that continues after partial acknowledgements (RFC 6582).
+    /// Fast recovery, which continues after partial acknowledgements (RFC 6582).
     NewReno,
     /// Recovery by selective acknowledgements (RFC 6675).
     Sack,
     /// Avoidance of loss by observing the round-trip time.
     Vegas,
-    /// Window as a cubic function of time (RFC 9438). This and the following variants recover like [`Variant::Sack`].
+    /// The window is a cubic function of time (RFC 9438). This variant and the following ones recover from losses like
+    /// [`Variant::Sack`].
     Cubic,
-    /// Marks reduce the window in proportion to their share (RFC 8257).
+    /// The window is reduced in proportion to the share of marked packets (RFC 8257).
     Dctcp,
-    /// DCTCP for the Internet: ECT(1), paced packets, and a rate that does not follow short round trips
-    /// (draft-briscoe-iccrg-prague-congestion-control).
+    /// DCTCP for the Internet (draft-briscoe-iccrg-prague-congestion-control): packets carry ECT(1) and are paced. If the
+    /// round-trip time is short, the rate does not depend on it.
     Prague,
-    /// A model of the path sets rate and window (draft-cardwell-iccrg-bbr-congestion-control-00).
+    /// Rate and window are computed from a model of the path (draft-cardwell-iccrg-bbr-congestion-control-00).
     Bbr,
 }
 
@@ -32,7 +33,7 @@ impl Variant {
         !matches!(self, Variant::Tahoe | Variant::Reno | Variant::NewReno | Variant::Vegas)
     }
 
-    /// Returns whether the receiver echoes the mark of each packet (RFC 8257, 3.2).
+    /// Returns whether the receiver echoes the mark of each packet separately (RFC 8257, 3.2).
     pub const fn echoes_exactly(self) -> bool {
         matches!(self, Variant::Dctcp | Variant::Prague)
     }
@@ -41,7 +42,7 @@ impl Variant {
 /// Source of round-trip samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Samples {
-    /// One packet at a time is timed, never a retransmission (Karn).
+    /// One packet at a time is timed; a retransmission is never timed (Karn).
     OnePacket,
     /// Every acknowledgement echoes a timestamp (RFC 7323, 4).
     Timestamps,
@@ -70,22 +71,23 @@ pub enum Halving {
 /// Control of a recovery by selective acknowledgements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// A count of packets in the pipe; every hole counts as lost (ns-2's `Sack1`; Fall and Floyd 1996).
+    /// A count of the packets in the pipe. Every hole counts as lost (ns-2's `Sack1`; Fall and Floyd 1996).
     PipeCount,
     /// The scoreboard decides which packets are in the pipe and which are lost (RFC 6675).
     Scoreboard,
 }
 
-/// Reduction of the window during a recovery that the scoreboard controls.
+/// Way in which the window is reduced during a recovery that the scoreboard controls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shrinking {
-    /// No packet is sent until half of the outstanding packets have left the pipe (RFC 6675).
+    /// No packet is sent until half of the outstanding packets have arrived or are lost (RFC 6675).
     AtOnce,
-    /// In proportion to arrivals, so that sending never pauses (RFC 6937, with its slow-start bound), as in Linux since 3.2.
+    /// The number of sent packets is proportional to the number of arrivals, so sending never pauses (RFC 6937, with its
+    /// slow-start bound; Linux since 3.2).
     Proportional,
 }
 
-/// Window after an idle time longer than the retransmission timeout.
+/// Maximum window after an idle time that is longer than the retransmission timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
     /// One packet.
@@ -99,8 +101,8 @@ pub enum Idle {
 pub enum Duplicates {
     /// Acknowledgements that arrive while packets are outstanding (RFC 5681, 2).
     Outstanding,
-    /// All of them. A duplicate for a packet that was sent twice then releases a new packet. This happens even if marks have
-    /// reduced the window below one packet, which otherwise waits for its timeout.
+    /// All acknowledgements without new data. A duplicate caused by a packet that arrived twice then allows a new packet. This
+    /// applies even if marks have reduced the window below one packet; the sender would otherwise wait for its timeout.
     All,
 }
 
@@ -109,7 +111,7 @@ pub enum Duplicates {
 pub enum Inflation {
     /// Duplicates during a fast recovery.
     InRecovery,
-    /// All from the third on, even if no fast retransmit was allowed.
+    /// All duplicates from the third on, even if the third duplicate was not allowed to start a fast retransmit.
     Always,
 }
 
@@ -118,19 +120,19 @@ pub enum Inflation {
 pub enum CwrOn {
     /// New data only (RFC 3168, 6.1.2).
     NewData,
-    /// New data, or the latest packet if it is sent again. ns-2 with `SetCWRonRetransmit_ false` treats this packet as new data;
-    /// with a window of one packet, a timeout sends it.
+    /// New data, and retransmissions of the newest packet. ns-2 with `SetCWRonRetransmit_ false` treats such a retransmission as
+    /// new data. It occurs after a timeout with a window of one packet.
     Latest,
     /// The next packet of any kind.
     AnyPacket,
 }
 
-/// Period during which a timeout does not change a slow-start threshold that a mark has set.
+/// Period after a mark during which a timeout does not change the slow-start threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterMark {
-    /// Until all packets outstanding at the mark are acknowledged, as in Linux.
+    /// Until all packets that were outstanding at the mark are acknowledged, as in Linux.
     WithinWindow,
-    /// Until another event changes the window, without a time limit (ns-2's `CWND_ACTION_ECN`).
+    /// Until another event changes the window (ns-2's `CWND_ACTION_ECN`).
     Always,
 }
 
@@ -139,7 +141,7 @@ pub enum AfterMark {
 pub enum Handshake {
     /// Data immediately.
     None,
-    /// A SYN and its acknowledgement first. Vegas sends no SYN, as in ns-2, but starts with one packet.
+    /// Data after a SYN and its acknowledgement. As in ns-2, Vegas sends no SYN, but starts with one packet.
     Syn,
 }
 
@@ -152,12 +154,12 @@ pub enum Switch {
     On,
 }
 
-/// Count of an acknowledgement when the window grows.
+/// Number of packets that an acknowledgement represents when the window grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
-    /// One packet, for any number of acknowledged packets: with delayed acknowledgements the window grows half as fast.
+    /// One packet, however many packets are acknowledged. With delayed acknowledgements the window therefore grows half as fast.
     Acknowledgements,
-    /// The number of packets that it acknowledges (RFC 3465, without its limit), as in Linux.
+    /// The number of newly acknowledged packets (RFC 3465, without its limit), as in Linux.
     Packets,
 }
 
@@ -166,7 +168,7 @@ pub enum Counting {
 pub struct Config {
     /// Congestion control.
     pub variant: Variant,
-    /// Bytes of a packet on the link; used only to report a rate.
+    /// Bytes of a packet on the link, used only to compute a rate.
     pub packet_size: u16,
     /// Congestion window at the start, in packets.
     pub initial_window: u32,
@@ -174,7 +176,7 @@ pub struct Config {
     pub receiver_window: u32,
     /// Maximum number of packets sent on one acknowledgement.
     pub max_burst: u32,
-    /// Granularity of the clock that measures round trips; above zero.
+    /// Granularity of the clock that measures round-trip times; must exceed zero.
     pub tick: Span,
     /// Timeout before the first sample.
     pub initial_rto: Span,
@@ -182,52 +184,55 @@ pub struct Config {
     pub min_rto: Span,
     /// Maximum timeout.
     pub max_rto: Span,
-    /// Time for which receivers wait for a second packet before they acknowledge; `None` means no wait.
+    /// Maximum time for which a receiver waits for a second packet before it acknowledges the first; `None` means that it does
+    /// not wait.
     pub delayed_ack: Option<Span>,
-    /// Maximum random delay before an opened window is used; retransmissions are sent immediately. The delay breaks up the
-    /// lockstep of drop-tail queues with sources of equal round-trip times (ns-2's `overhead_`).
+    /// Maximum random delay before the sender sends new packets that the window allows; retransmissions are sent immediately. At
+    /// drop-tail queues, flows with equal round-trip times can run in lockstep; the delay prevents this (ns-2's `overhead_`).
     pub jitter: Span,
     /// Source of round-trip samples.
     pub samples: Samples,
     /// Limit of the doubling of the timeout.
     pub backoff: Backoff,
-    /// Count of an acknowledgement.
+    /// Number of packets that an acknowledgement represents when the window grows.
     pub counting: Counting,
     /// Quantity that is halved at a loss.
     pub halving: Halving,
     /// Control of a recovery by selective acknowledgements.
     pub recovery: Recovery,
-    /// Reduction of the window during such a recovery.
+    /// Way in which the window is reduced during a recovery that the scoreboard controls.
     pub shrinking: Shrinking,
     /// Window after an idle time.
     pub idle: Idle,
-    /// Acknowledgements that count as duplicates. Recoveries by selective acknowledgements have their own rule.
+    /// Acknowledgements that count as duplicates, except in recoveries by selective acknowledgements, which have their own rule.
     pub duplicates: Duplicates,
     /// Duplicates that inflate the window.
     pub inflation: Inflation,
     /// Packets that may carry CWR.
     pub cwr_on: CwrOn,
-    /// Effect of a timeout after a mark on the threshold.
+    /// Period after a mark during which a timeout does not change the slow-start threshold.
     pub after_mark: AfterMark,
     /// Opening of the connection.
     pub handshake: Handshake,
-    /// A new packet on each of the first two duplicate acknowledgements (RFC 3042).
+    /// Whether a new packet is sent on each of the first two duplicate acknowledgements (RFC 3042).
     pub limited_transmit: Switch,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: Switch,
-    /// Whether CUBIC's first slow start ends by delay (HyStart++; RFC 9406).
+    /// Whether CUBIC's first slow start ends when the round-trip time grows (HyStart++; RFC 9406).
     pub hystart: Switch,
-    /// Whether a CUBIC flow whose maximum falls leaves room for other flows (RFC 9438, 4.7).
+    /// Whether a CUBIC flow makes room for other flows when its window is lower than before the preceding reduction (RFC 9438,
+    /// 4.7).
     pub fast_convergence: Switch,
-    /// Weight of a round's share of marks in DCTCP and Prague: one half to this power (RFC 8257, 4.1, `g`).
+    /// Exponent n of the weight `g` = 2^-n in DCTCP and Prague: the weight of the latest share of marked packets in the mean (RFC
+    /// 8257, 4.1).
     pub gain_shift: u8,
 }
 
-/// A window limit that no simulation reaches, in packets.
+/// A limit of the window that no simulation reaches, in packets.
 const AMPLE_WINDOW: u32 = 1_000_000;
 
 impl Config {
-    /// Returns the defaults of ns-2.35 (January 2010 and later).
+    /// Returns the defaults of ns-2.35. They have applied since January 2010.
     pub const fn ns235(variant: Variant) -> Config {
         Config {
             variant,
@@ -261,9 +266,9 @@ impl Config {
         }
     }
 
-    /// Returns the rules and timers of ns-2 before May 2001, with an ample window. ns-2 limited the window to 20 packets by
-    /// default ([`Config::ns21b7a`]). Paper 000's chapter 2 needs the ample window: 20 packets of 560 bytes over a round trip of
-    /// 280 ms are less than the share that it reports.
+    /// Returns the rules and timers of ns-2 before May 2001, but with a practically unlimited window. In ns-2, the default limit
+    /// was 20 packets ([`Config::ns21b7a`]). Chapter 2 of paper 000 cannot have used this limit: 20 packets of 560 bytes per
+    /// round trip of 280 ms are less than the rate that the chapter reports.
     pub const fn ns2001(variant: Variant) -> Config {
         Config {
             initial_window: 1,
@@ -280,14 +285,14 @@ impl Config {
         }
     }
 
-    /// Returns the values of a script without settings under ns-2.1b7a (October 2000) and similar releases: [`Config::ns2001`]
-    /// and the default `window_ 20`. As in ns-2, packets have 1000 bytes, and there are no delayed acknowledgements and no jitter
-    /// (`overhead_ 0`). Paper 000, 3.3, names this release.
+    /// Returns the values that a script without settings gets in ns-2.1b7a (October 2000) and similar releases:
+    /// [`Config::ns2001`] with the default limit `window_ 20`. As in ns-2, packets have 1000 bytes, and there are no delayed
+    /// acknowledgements and no jitter (`overhead_ 0`). Paper 000, 3.3, names this release.
     pub const fn ns21b7a(variant: Variant) -> Config {
         Config { receiver_window: 20, ..Config::ns2001(variant) }
     }
 
-    /// Returns the values of the standards: RFC 5681, 6298, 3042, 3390 and 7323.
+    /// Returns the values of the standards: RFCs 5681, 6298, 3042, 3390 and 7323.
     pub const fn rfc(variant: Variant) -> Config {
         Config {
             initial_window: 3,
@@ -305,9 +310,9 @@ impl Config {
         }
     }
 
-    /// Returns values close to Linux' defaults. The initial window is ten packets (RFC 6928). Receivers acknowledge two packets,
-    /// or after 40 ms, and all acknowledged packets count. The window is halved gradually after a loss (RFC 6937); the minimum
-    /// timeout is 0.2 s.
+    /// Returns values close to the defaults of Linux. The initial window is ten packets (RFC 6928). A receiver acknowledges every
+    /// second packet, or after 40 ms. An acknowledgement counts as the number of packets that it acknowledges. After a loss, the
+    /// window is reduced gradually (RFC 6937). The minimum timeout is 0.2 s.
     pub const fn linux(variant: Variant) -> Config {
         Config {
             initial_window: 10,
@@ -321,9 +326,9 @@ impl Config {
     }
 
     /// Returns values close to Linux 2.4 (2001 to 2003; RedHat 7.1 had 2.4.2), after Sarolahti and Kuznetsov, "Congestion control
-    /// in Linux TCP" (2002). The initial window is two packets, and the clock has 10 ms. Each acknowledgement counts as one
-    /// packet; receivers delay acknowledgements by at least 40 ms. Timeouts are 0.2 to 120 s, and 3 s before the first sample.
-    /// Linux' receive windows, rate halving and quick acknowledgements at the start are missing.
+    /// in Linux TCP" (2002). The initial window is two packets, and the clock ticks every 10 ms. Each acknowledgement counts as
+    /// one packet. A receiver waits for a second packet for 40 ms. Timeouts are 0.2 to 120 s, and 3 s before the first sample.
+    /// Three features are not modelled: receive windows, rate halving, and quick acknowledgements at the start.
     pub const fn linux24(variant: Variant) -> Config {
         Config {
             initial_window: 2,

@@ -8,7 +8,7 @@ use faircast_core::time::Time;
 /// Recovery by duplicate and partial acknowledgements.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FastRecovery {
-    /// Whether the timer was restarted in this recovery (NewReno, "Impatient"; RFC 6582, 4).
+    /// Whether a partial acknowledgement in this recovery has already restarted the timer (NewReno, "Impatient"; RFC 6582, 4).
     partial_seen: bool,
 }
 
@@ -31,8 +31,8 @@ impl FastRecovery {
         }
     }
 
-    /// Processes a partial acknowledgement: a part of the packets outstanding at the loss is still missing (RFC 6582, 3.2, step
-    /// 3).
+    /// Processes a partial acknowledgement: some packets that were outstanding when the loss was detected are still missing (RFC
+    /// 6582, 3.2, step 3).
     fn on_partial(&mut self, tcb: &mut ControlBlock, next: u32, now: Time) {
         if !self.partial_seen {
             self.partial_seen = true;
@@ -60,7 +60,7 @@ fn leave_recovery(tcb: &mut ControlBlock, next: u32) {
     if tcb.reaction == Reaction::FastRetransmit && tcb.config.variant != Variant::Tahoe {
         tcb.reaction = Reaction::Recovered;
         if tcb.config.variant == Variant::NewReno && tcb.config.halving == Halving::Flight {
-            // This is the first choice of RFC 6582, 3.2, step 3.
+            // The first of the two alternatives in RFC 6582, 3.2, step 3.
             let flight = f64::from((tcb.max - next).max(1) + 1);
             tcb.window.set(tcb.window.threshold().min(flight));
         }

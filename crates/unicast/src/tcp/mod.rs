@@ -1,8 +1,7 @@
 //! TCP: Tahoe, Reno, NewReno, SACK, Vegas, CUBIC, DCTCP, Prague and BBR, packet by packet.
 //!
-//! Sets of values ([`Config::ns235`], [`Config::ns2001`], [`Config::ns21b7a`], [`Config::rfc`], [`Config::linux`],
-//! [`Config::linux24`]) differ in clocks, timers, windows and a few rules. Results with the first two sets are compared with
-//! ns-2.35.
+//! Presets ([`Config::ns235`], [`Config::ns2001`], [`Config::ns21b7a`], [`Config::rfc`], [`Config::linux`], [`Config::linux24`])
+//! differ in clocks, timers, windows and a few rules. The tests compare results of the first two presets with ns-2.35.
 //!
 //! | module | content |
 //! |---|---|
@@ -20,12 +19,12 @@
 //!
 //! # Coordinated senders
 //!
-//! Connections over one path may share information (RFC 9040; paper 002, 4). Their coordinator follows every call to a
-//! [`Sender`], and reads its [`Sender::view`] and [`Sender::round_trip`]. It detects congestion by the counts in
-//! [`SenderView`](super::SenderView): `cuts` grows, and `timeouts` too at a timeout. It changes windows with [`Sender::obey`],
-//! [`Sender::set_window`] and [`Sender::reduce`], and estimates with [`Sender::set_round_trip`]. [`Sender::cover`] marks losses
-//! for which a reduction was already made. After each of these calls the driver reads `departure` and `deadline` of that sender
-//! again, and also those of the sender that was called first.
+//! Connections over one path may share information (RFC 9040; paper 002, 4). A coordinator runs after every call of a [`Sender`],
+//! and reads [`Sender::view`] and [`Sender::round_trip`]. It detects congestion by the counts in
+//! [`SenderView`](super::SenderView): `cuts` has grown, or `timeouts` has grown. The coordinator changes windows with
+//! [`Sender::obey`], [`Sender::set_window`] and [`Sender::reduce`], and estimates with [`Sender::set_round_trip`]. With
+//! [`Sender::cover`] it excludes losses for which a reduction was already made. After each of these calls, the driver reads
+//! `departure` and `deadline` again: of the changed sender, and of the sender whose call made the coordinator run.
 
 mod aimd;
 mod config;

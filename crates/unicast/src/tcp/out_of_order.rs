@@ -1,14 +1,16 @@
-//! Packets that a receiver has beyond the left edge, and their reporting in acknowledgements.
+//! Packets that a receiver got out of order, beyond the first missing packet, and the ranges of these packets in
+//! acknowledgements.
 
 use std::collections::VecDeque;
 
-/// Ranges of packets, and the order of their latest arrivals. The cost of an arrival does not grow with the number of ranges,
-/// except for an insertion in the middle.
+/// Ranges of packets that arrived out of order, and the order of the latest arrivals in them. The cost of an arrival does not
+/// grow with the number of ranges, unless the arrival inserts a range between others.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OutOfOrder {
     /// Ranges in ascending order that do not touch.
     ranges: VecDeque<Range>,
-    /// Ranges as of their latest arrivals, the newest last. Some have since grown or been removed.
+    /// Copies of ranges, each made at an arrival; the newest copy is the last. A copy is outdated if its range has since grown or
+    /// been removed.
     recent: Vec<Range>,
     arrivals: u32,
 }
@@ -22,11 +24,11 @@ pub(super) struct Range {
     arrival: u32,
 }
 
-/// Number of outdated entries of [`OutOfOrder::recent`] that are tolerated before a removal.
+/// Number of outdated copies in [`OutOfOrder::recent`] above which they are removed.
 const FEW: usize = 16;
 
 impl OutOfOrder {
-    /// Adds packet `seq`, which may be a duplicate. Returns its range.
+    /// Adds packet `seq`, which may be a duplicate. Returns the range that contains it.
     pub(super) fn add(&mut self, seq: u32) -> Range {
         let first = match self.ranges.back() {
             // Most arrivals are the newest packets.
@@ -60,14 +62,15 @@ impl OutOfOrder {
         self.recent.push(range);
     }
 
-    /// Moves the left edge to `next`: removes the range that begins there and returns its end.
+    /// If a range begins at `next`, removes the range and returns its end.
     pub(super) fn take_from(&mut self, next: u32) -> Option<u32> {
         let range = *self.ranges.front().filter(|range| range.from == next)?;
         self.ranges.pop_front();
         Some(range.to)
     }
 
-    /// Returns the reported ranges with the newest arrivals, the newest first (RFC 2018, 4); missing ranges are `0..0`.
+    /// Returns the three reported ranges with the latest arrivals, the latest first (RFC 2018, 4); `0..0` if there are fewer
+    /// ranges.
     pub(super) fn newest(&mut self) -> [(u32, u32); 3] {
         let mut blocks = [(0, 0); 3];
         let mut kept = [None; 3];
@@ -95,7 +98,7 @@ mod tests {
     use super::*;
     use faircast_core::rng::Rng;
 
-    /// The list of RFC 2018, the newest range first.
+    /// The list of ranges by RFC 2018; the range with the latest arrival is the first.
     #[derive(Default)]
     struct List(Vec<(u32, u32)>);
 
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn sack_blocks_equal_the_newest_ranges_of_a_plain_list() {
+    fn reported_sack_blocks_equal_the_ranges_of_a_plain_list() {
         for (seed, width) in [(1, 8), (2, 60), (3, 600)] {
             let mut rng = Rng::new(seed, 7);
             let (mut held, mut list, mut next) = (OutOfOrder::default(), List::default(), 0);

@@ -1,4 +1,4 @@
-//! Round-trip estimate, retransmission timeout and timer, in clock ticks (RFC 6298; Jacobson's integer form).
+//! Estimate of the round-trip time, retransmission timeout and timer, in clock ticks (RFC 6298, in Jacobson's integer form).
 
 use super::config::{Backoff, Config, Samples};
 use crate::rtt::RttEstimate;
@@ -7,14 +7,14 @@ use faircast_core::time::{Span, Time};
 /// Jacobson's integer means of round trips, in ticks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Smoothed {
-    /// Eight times the smoothed round trip; 0 before the first sample.
+    /// Eight times the smoothed round-trip time; 0 before the first sample.
     mean: i64,
     /// Four times the mean deviation.
     deviation: i64,
 }
 
 impl Smoothed {
-    /// Adds a round trip of `ticks` ticks, at least 1.
+    /// Adds a sample of the round-trip time; `ticks` is at least 1.
     #[inline]
     pub(crate) fn add(&mut self, ticks: i64) {
         if self.mean == 0 {
@@ -32,13 +32,13 @@ impl Smoothed {
         ((self.deviation << 3) + self.mean) >> 3
     }
 
-    /// Sets mean and deviation as if they had been estimated.
+    /// Sets mean and deviation as if they resulted from samples.
     const fn set(&mut self, mean: i64, deviation: i64) {
         self.mean = mean;
         self.deviation = deviation;
     }
 
-    /// Discards the mean, so that the next sample counts like the first.
+    /// Discards the mean. The next sample then counts as the first sample.
     const fn forget(&mut self) {
         self.deviation += self.mean >> 3;
         self.mean = 0;
@@ -53,9 +53,9 @@ pub(super) struct RoundTrip {
     base: Span,
     /// Timeout after limits and doubling.
     timeout: Span,
-    /// Offset within a tick at which the clock started.
+    /// Time since the latest tick of the clock at time 0.
     phase: Span,
-    /// Factor of the timeout.
+    /// Factor by which the timeout is multiplied.
     factor: u32,
 }
 
@@ -70,7 +70,7 @@ impl RoundTrip {
         }
     }
 
-    /// Shifts the clock: its ticks fall `phase` before whole multiples of the tick.
+    /// Shifts the clock: each tick is `phase` earlier than a multiple of the tick length.
     pub(super) const fn set_phase(&mut self, phase: Span) {
         self.phase = phase;
     }
@@ -81,7 +81,7 @@ impl RoundTrip {
         let span = now.since(sent).as_nanos();
         let ticks = match config.samples {
             Samples::Timestamps => (span + tick / 2) / tick,
-            // The sample is the number of ticks between the two moments, not the rounded duration.
+            // The sample is the number of clock ticks between the two moments, not the duration rounded to ticks.
             Samples::OnePacket => (span + (sent.as_nanos() + self.phase.as_nanos()) % tick) / tick,
         };
         let ticks = ticks.clamp(1, 1 << 50) as i64;
@@ -110,7 +110,8 @@ impl RoundTrip {
         timeout.min(config.max_rto).max(config.tick * 2)
     }
 
-    /// Doubles the timeout after the timer has expired (RFC 6298, 5.5). From the fourth time on, discards the estimate.
+    /// Doubles the timeout after the timer has expired (RFC 6298, 5.5). At the fourth consecutive expiry and later ones, discards
+    /// the mean round-trip time.
     pub(super) fn back_off(&mut self, config: &Config) {
         let grows = config.backoff == Backoff::ToMaxRto && self.timeout < config.max_rto;
         if self.factor < 64 || grows {
@@ -122,7 +123,7 @@ impl RoundTrip {
         self.timeout = self.limited(config);
     }
 
-    /// Ends the backoff, because the path delivers acknowledgements again.
+    /// Ends the doubling of the timeout, because acknowledgements arrive again.
     #[inline]
     pub(super) fn end_backoff(&mut self, config: &Config) {
         if self.factor > 1 {
@@ -137,7 +138,7 @@ impl RoundTrip {
         (self.smoothed.mean > 0).then(|| RttEstimate { mean: self.smoothed(config), deviation })
     }
 
-    /// Sets the estimate as if it came from samples.
+    /// Sets the estimate as if it resulted from samples.
     pub(super) fn set(&mut self, estimate: RttEstimate, config: &Config) {
         let ticks = |span: Span, times: u64| {
             let ticks = span.as_nanos().saturating_mul(times) / config.tick.as_nanos().max(1);
@@ -153,7 +154,7 @@ impl RoundTrip {
     }
 }
 
-/// The retransmission timer, and the packet whose round trip is being timed.
+/// The retransmission timer, and the packet whose round-trip time is being measured.
 #[derive(Debug, Clone)]
 pub(super) struct RetransmissionTimer {
     pub(super) rtt: RoundTrip,
@@ -189,13 +190,14 @@ impl RetransmissionTimer {
         self.expires = Time::NEVER;
     }
 
-    /// Discards the timed packet and starts the timer again.
+    /// Cancels the measurement of the round-trip time and restarts the timer.
     pub(super) fn rewind(&mut self, now: Time) {
         self.timing = false;
         self.restart(now);
     }
 
-    /// Times packet `seq`, sent now for the first time, unless another packet is being timed.
+    /// Starts a measurement of the round-trip time with packet `seq`, which is sent now for the first time, unless a measurement
+    /// is in progress.
     #[inline]
     pub(super) const fn time(&mut self, seq: u32, now: Time) {
         if !self.timing {
@@ -205,13 +207,14 @@ impl RetransmissionTimer {
         }
     }
 
-    /// Times a SYN sent now; a retransmitted SYN gives no sample.
+    /// Starts a measurement of the round-trip time with a SYN that is sent now. A retransmitted SYN cancels the measurement.
     pub(super) const fn time_syn(&mut self, times: u64, now: Time) {
         self.timing = times == 0;
         self.timed_at = now;
     }
 
-    /// Ends the timing and returns the time of sending, if an acknowledgement up to `next` covers the timed packet.
+    /// If an acknowledgement up to `next` covers the measured packet, ends the measurement and returns the packet's time of
+    /// sending.
     #[inline]
     pub(super) fn end_timing(&mut self, next: u32) -> Option<Time> {
         let covered = self.timing && next > self.timed;
@@ -221,7 +224,7 @@ impl RetransmissionTimer {
         covered.then_some(self.timed_at)
     }
 
-    /// Returns the time of sending of the SYN, if it gives a sample.
+    /// Ends the measurement with the SYN. Returns the SYN's time of sending, unless the SYN was retransmitted.
     pub(super) fn end_timing_syn(&mut self) -> Option<Time> {
         std::mem::take(&mut self.timing).then_some(self.timed_at)
     }

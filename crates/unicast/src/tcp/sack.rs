@@ -1,8 +1,9 @@
-//! Recovery by selective acknowledgements. The number of packets in the pipe decides whether a packet may be sent; the scoreboard
-//! selects the packet.
+//! Recovery by selective acknowledgements. The number of packets in the pipe (presumed to be in transit) determines whether a
+//! packet may be sent; the scoreboard determines which packet.
 //!
-//! In ns-2's variant (Fall and Floyd 1996) the pipe is counted with every acknowledgement and packet, and every hole below the
-//! highest arrival counts as lost. In the standard's variant (RFC 6675) the scoreboard determines both.
+//! In ns-2's variant (Fall and Floyd 1996), each acknowledgement and each transmission changes a count of the packets in the
+//! pipe. Every hole below the highest arrival counts as lost. In the variant of the standard (RFC 6675), the lost packets and the
+//! number in the pipe are computed from the scoreboard.
 
 use super::config::{Recovery, Shrinking};
 use super::tcb::{ControlBlock, DUPLICATES, NONE, Origin, Reaction};
@@ -10,11 +11,11 @@ use crate::Ack;
 use faircast_core::time::Time;
 use std::collections::VecDeque;
 
-/// The ranges that the receiver has beyond the left edge, and the state of a recovery. There can be as many ranges as holes in a
-/// window, so no query visits all of them.
+/// The ranges of packets that arrived beyond the left edge (the first missing packet), and the state of a recovery. The number of
+/// ranges can be as large as half of the window, so no query visits all of them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scoreboard {
-    /// Packets that arrived beyond the left edge, as ranges `from..to` in ascending order that do not touch.
+    /// Packets that arrived beyond the left edge, as separate ranges `from..to` in ascending order.
     ranges: VecDeque<(u32, u32)>,
     /// Packets in the ranges.
     held: u32,
@@ -25,22 +26,22 @@ pub(super) struct Scoreboard {
     /// Number of packets presumed to be in transit.
     pipe: i64,
     recovering: bool,
-    /// Whether the timer expired without new acknowledged data since: duplicates are then ignored.
+    /// Whether no new data has been acknowledged since the latest timeout. If so, duplicates are ignored.
     after_timeout: bool,
     /// Whether the urgent packet counts towards the pipe.
     counts: bool,
-    /// Whether the last packet was sent again because no other packet could be (RFC 6675, 4, rule 4 of `NextSeg`).
+    /// Whether the last missing packet was sent again because no other packet could be sent (RFC 6675, 4, rule 4 of `NextSeg`).
     rescued: bool,
-    /// Budget of packets in this recovery, if the window shrinks in proportion to arrivals.
+    /// State for a window that is reduced in proportion to arrivals; otherwise `None`.
     proportional: Option<Proportional>,
 }
 
-/// A window that shrinks in proportion to arrivals (RFC 6937, 3), in packets.
+/// Reduction of the window in proportion to arrivals (RFC 6937, 3), in packets.
 #[derive(Debug, Clone, Copy)]
 struct Proportional {
-    /// Number of packets outstanding at the start of the recovery (`RecoverFS`), at least one.
+    /// Number of packets that were outstanding when the recovery started (`RecoverFS`), at least one.
     start: u32,
-    /// Number of packets arrived since the start (`prr_delivered`), and sent since (`prr_out`).
+    /// Number of packets that arrived since the start (`prr_delivered`), and number of packets sent since (`prr_out`).
     delivered: u32,
     out: u32,
     /// Number of packets that may be sent now (`sndcnt`).
@@ -48,7 +49,7 @@ struct Proportional {
 }
 
 impl Proportional {
-    /// Counts `packets` arrivals; `pipe` packets are in transit, and `threshold` is the target.
+    /// Counts `packets` arrivals and updates `may`. `pipe` is the number of packets in transit, and `threshold` its target.
     fn on_delivered(&mut self, packets: u32, pipe: i64, threshold: f64) {
         self.delivered += packets;
         let (delivered, out, threshold) = (i64::from(self.delivered), i64::from(self.out), threshold as i64);
@@ -89,7 +90,7 @@ impl Scoreboard {
         self.after_timeout = true;
     }
 
-    /// Returns whether the urgent packet belongs to a recovery, but is not its first, which is sent immediately.
+    /// Returns whether the urgent packet is a hole of a recovery other than the first hole. The first hole is sent immediately.
     #[inline]
     pub(super) const fn is_hole_after_the_first(&self) -> bool {
         self.recovering && self.counts
@@ -100,8 +101,8 @@ impl Scoreboard {
         self.ranges.is_empty() && !self.recovering
     }
 
-    /// Schedules the first retransmission that is lost again for immediate sending; it is already counted in the pipe. `find`
-    /// searches a range of missing packets for it.
+    /// Finds the first packet whose retransmission is also lost, and schedules the packet for immediate sending. The packet
+    /// already counts as being in the pipe. `find` searches a range of packets for it.
     pub(super) fn resend_lost(
         &mut self,
         tcb: &mut ControlBlock,
@@ -116,7 +117,7 @@ impl Scoreboard {
         }
     }
 
-    /// Calls `call` for every packet of `from..to` that is not known to have arrived.
+    /// Calls `call` for every packet in `from..to` that is not known to have arrived.
     pub(super) fn each_missing(&self, mut from: u32, to: u32, mut call: impl FnMut(u32)) {
         let first = self.ranges.partition_point(|range| range.1 <= from);
         for &(start, end) in self.ranges.range(first..) {
@@ -142,7 +143,7 @@ impl Scoreboard {
         }
     }
 
-    /// Adds all blocks; returns whether they contain new information.
+    /// Adds all blocks of an acknowledgement. Returns whether they contain new information.
     fn add_all(&mut self, ack: &Ack) -> bool {
         let mut news = false;
         for &(from, to) in &ack.blocks {
@@ -180,7 +181,7 @@ impl Scoreboard {
         true
     }
 
-    /// Returns the end of the lost packets: missing packets below it are lost, because at least three packets above them have
+    /// Returns the packet number below which all missing packets count as lost, because at least three packets above them have
     /// arrived (RFC 6675, 4, `IsLost`).
     fn lost_below(&self) -> u32 {
         let mut needed = DUPLICATES;
@@ -193,15 +194,15 @@ impl Scoreboard {
         0
     }
 
-    /// Returns the number of packets of `una..max` in transit (RFC 6675, 4, `SetPipe`).
+    /// Returns the number of packets in `una..max` that are in transit (RFC 6675, 4, `SetPipe`).
     pub(super) fn in_pipe(&self, una: u32, max: u32) -> u32 {
         let resent = self.resent_to.saturating_sub(una) - self.held_below;
-        // Above the lost packets, exactly `DUPLICATES` packets have arrived, or all arrivals if there are fewer.
+        // Number of arrived packets above the lost packets: `DUPLICATES`, or all arrivals if there are fewer.
         let arrived = self.held.min(DUPLICATES);
         max.saturating_sub(self.lost_below().max(una)).saturating_sub(arrived) + resent
     }
 
-    /// Returns the lowest missing packet below the highest arrival that was not sent again.
+    /// Returns the lowest packet that is missing below the highest arrival and was not sent again.
     fn next_hole(&self, una: u32) -> Option<u32> {
         let hole = self.resent_to.max(una);
         let first = self.ranges.partition_point(|range| range.1 <= hole);
@@ -272,7 +273,7 @@ impl Scoreboard {
         self.proportional = by_and_by.then_some(Proportional { start, delivered: 0, out: 0, may: 0 });
     }
 
-    /// Returns the number of arrived packets since the start of the connection.
+    /// Returns the number of packets that have arrived since the start of the connection.
     const fn arrived(&self, una: u32) -> u32 {
         una + self.held
     }
@@ -284,7 +285,7 @@ impl Scoreboard {
             tcb.recover = 0;
             self.recovering = false;
             if tcb.law.is_some() {
-                // The record of arrivals beyond the recovery remains (RFC 6675, 5.1).
+                // Arrivals beyond the packets of this recovery stay on the scoreboard (RFC 6675, 5.1).
                 self.set_resent_to(0);
                 self.advance(ack.next);
                 self.add_all(ack);
@@ -314,7 +315,7 @@ impl Scoreboard {
         }
     }
 
-    /// Plans the packets that may be sent in a recovery: first holes, then new packets.
+    /// Plans the next packets of a recovery, as many as may be sent: first holes, then new packets.
     pub(super) fn plan(&mut self, tcb: &mut ControlBlock) {
         if !self.recovering {
             return;
@@ -339,7 +340,8 @@ impl Scoreboard {
             return;
         }
         if by_board && more && self.next_hole(una).is_none_or(|hole| hole >= self.lost_below()) {
-            // New packets precede holes that may be mere reordering (RFC 6675, 4, rules 2 and 3 of `NextSeg`).
+            // A hole that does not count as lost may be reordering; new packets are sent before it (RFC 6675, 4, rules 2 and 3 of
+            // `NextSeg`).
             tcb.limit = nxt + 1;
         } else if by_board && !more && !self.rescued && self.next_hole(una).is_none() {
             self.rescued = true;
@@ -353,7 +355,7 @@ impl Scoreboard {
         }
     }
 
-    /// Records that packet `seq` was sent; `Origin::Urgent` for a hole.
+    /// Records that packet `seq` was sent; `Origin::Urgent` means that it fills a hole.
     #[inline]
     pub(super) fn on_sent(&mut self, tcb: &mut ControlBlock, seq: u32, origin: Origin) {
         if !self.recovering {
@@ -373,7 +375,7 @@ impl Scoreboard {
     }
 }
 
-/// Returns the number of packets of a range below `end`.
+/// Returns the number of packets in `range` with numbers below `end`.
 fn below(range: (u32, u32), end: u32) -> u32 {
     range.1.min(end).saturating_sub(range.0)
 }
@@ -384,7 +386,7 @@ mod tests {
     use faircast_core::rng::Rng;
     use std::collections::BTreeSet;
 
-    /// Computes the functions of RFC 6675 for a set of arrived packets.
+    /// Computes the packets in the pipe and both holes from a plain set of arrived packets, by the rules of RFC 6675.
     fn counted(
         arrived: &BTreeSet<u32>,
         resent_to: u32,
@@ -401,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn scoreboard_equals_a_set_of_packets() {
+    fn scoreboard_agrees_with_a_plain_set_of_packets() {
         for seed in 0..20 {
             let mut rng = Rng::new(seed, 3);
             let (mut board, mut arrived) = (Scoreboard::default(), BTreeSet::new());

@@ -1,4 +1,4 @@
-//! The sender: opens the connection, passes acknowledgements to loss recovery, and sends packets.
+//! The sender: opens the connection, passes acknowledgements to loss recovery, and selects the packets to send.
 
 use super::config::{AfterMark, Config, CwrOn, Handshake, Idle, Switch, Variant};
 use super::fast::{self, FastRecovery};
@@ -40,9 +40,9 @@ pub struct Sender {
     tcb: ControlBlock,
     recovery: Recovery,
     phase: Phase,
-    /// Number of packets that may still be sent on this acknowledgement.
+    /// Number of packets that may still be sent in response to the latest acknowledgement.
     budget: u32,
-    /// Earliest time for using a window that has opened.
+    /// Time before which new packets that the window allows are not sent.
     release: Time,
     again: u32,
     timeouts: u32,
@@ -54,9 +54,9 @@ const _: () = assert!(size_of::<Sender>() <= 320);
 /// Amount by which a coordinator reduces the window of a sender.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reduction {
-    /// Half, as at a loss that the sender detects: window and threshold by [`Config::halving`].
+    /// By half, as after a loss that the sender itself detects ([`Config::halving`]).
     Half,
-    /// Down to this window and slow-start threshold, in packets. The window is never enlarged.
+    /// To this window and this slow-start threshold, in packets. A smaller window stays unchanged.
     To {
         /// The window.
         window: f64,
@@ -71,7 +71,8 @@ pub enum Reduction {
 pub enum Reduced {
     /// It was reduced.
     Done,
-    /// The window was not reduced: packets outstanding at the latest reduction are still outstanding, or no packet is.
+    /// The window was not reduced, because packets that were outstanding at the latest reduction are still outstanding, or
+    /// because no packet is outstanding.
     Already,
 }
 
@@ -96,12 +97,12 @@ impl Sender {
         }
     }
 
-    /// Changes the window and the slow-start threshold, in packets, for a reason other than congestion. For example, a new
-    /// connection uses values of its neighbours or a share of their windows. In a fast recovery, the recovery continues with this
-    /// window. A connection before its SYN opens with whole packets of this window. The window is limited to 1 and the receiver's
-    /// window, the threshold to at least 2.
+    /// Sets the window and the slow-start threshold, in packets, for a reason other than congestion. For example, a new
+    /// connection gets the values of other connections or a share of their windows. A fast recovery continues with the new
+    /// window. A connection that has not sent its SYN will open with the new window, rounded down to whole packets. The window is
+    /// limited to at least 1 and at most the receiver's window, the threshold to at least 2.
     ///
-    /// As with every call, read `departure` and `deadline` again.
+    /// As after every call, read `departure` and `deadline` again.
     pub fn set_window(&mut self, window: f64, threshold: f64, cx: &mut Cx<'_>) {
         let tcb = &mut self.tcb;
         let window = window.max(1.0).min(f64::from(tcb.config.receiver_window));
@@ -115,12 +116,12 @@ impl Sender {
         }
     }
 
-    /// Reduces the window because a neighbour found congestion that this sender shares. No packet is retransmitted. The window is
-    /// reduced at most once per window of data: a later loss or mark of packets outstanding now does not reduce it again (except
-    /// a loss of the very first packet). If this window of data already had a reduction, the call has no effect. The reduction
-    /// counts among [`SenderView::cuts`], and with ECN the receiver is notified.
+    /// Reduces the window because another connection detected congestion on the shared path. No packet is retransmitted. A later
+    /// loss or mark of a packet that is outstanding now causes no further reduction, except a loss of the connection's very first
+    /// packet. If a packet that was outstanding at the latest reduction is still outstanding, the call has no effect. The
+    /// reduction counts in [`SenderView::cuts`], and with ECN the receiver is notified.
     ///
-    /// As with every call, read `departure` and `deadline` again.
+    /// As after every call, read `departure` and `deadline` again.
     pub fn reduce(&mut self, to: Reduction, cx: &mut Cx<'_>) -> Reduced {
         let tcb = &mut self.tcb;
         if tcb.flight() == 0 || tcb.una < tcb.recover {
@@ -140,8 +141,8 @@ impl Sender {
         Reduced::Done
     }
 
-    /// Returns a view of this connection for a coordinator of several connections (paper 002, 4.3). The caller adds the time of
-    /// sending of its first packet, because the sender stores no such times.
+    /// Returns a view of this connection for a coordinator (paper 002, 4.3). The caller must add when the first unacknowledged
+    /// packet was sent, because the sender does not store this time.
     pub fn view(&self) -> View {
         let tcb = &self.tcb;
         let recovery = match tcb.reaction {
@@ -161,10 +162,10 @@ impl Sender {
         }
     }
 
-    /// Carries out a coordinator's verdict (paper 002, 4.3): reduces windows, sends the first unacknowledged packet again. A
-    /// window that becomes smaller counts among [`SenderView::cuts`].
+    /// Carries out a coordinator's verdict (paper 002, 4.3): reduces window and threshold, and sends the first unacknowledged
+    /// packet again if the verdict requires it. A reduction of the window counts in [`SenderView::cuts`].
     ///
-    /// As with every call, read `departure` and `deadline` again.
+    /// As after every call, read `departure` and `deadline` again.
     pub fn obey(&mut self, verdict: &Verdict, cx: &mut Cx<'_>) {
         let sacked = matches!(&self.recovery, Recovery::Sack(scoreboard) if scoreboard.is_recovering());
         let tcb = &mut self.tcb;
@@ -184,13 +185,14 @@ impl Sender {
         self.plan(cx);
     }
 
-    /// Excludes losses of packets before this number from reductions: their congestion event already had a reduction.
+    /// Sets a packet number below which losses cause no reduction, because a reduction was already made for the same congestion
+    /// event.
     pub fn cover(&mut self, before: u64) {
         self.tcb.covered = u32::try_from(before).unwrap_or(u32::MAX).min(self.tcb.max);
     }
 
-    /// Sets an estimate of the round-trip time from neighbours; the next sample continues from it. The new timeout applies from
-    /// the next start of the timer.
+    /// Sets the estimate of the round-trip time from other connections; the next sample is added to this estimate. The resulting
+    /// timeout applies when the timer is next started.
     pub fn set_round_trip(&mut self, estimate: RttEstimate) {
         self.tcb.timer.rtt.set(estimate, &self.tcb.config);
     }
@@ -210,19 +212,19 @@ impl Sender {
         self.tcb.flight()
     }
 
-    /// Returns the end of the packets outstanding at the latest reaction to congestion: losses below it belong to that reaction.
-    /// 0 before the first reaction, and after a recovery by selective acknowledgements.
+    /// Returns the end of the packets that were outstanding at the latest reaction to congestion. Losses below this end belong to
+    /// the same congestion event. Returns 0 before the first reaction, and after a recovery by selective acknowledgements.
     pub const fn recovery_point(&self) -> u32 {
         self.tcb.recover
     }
 
-    /// Returns the end of the range of new packets that may be sent, limited by the application.
+    /// Returns the end of the new packets that may be sent: within the budget, the window and the application's supply.
     #[inline]
     fn open_to(&self) -> u32 {
         if self.budget == 0 { self.tcb.nxt } else { self.tcb.limit.min(self.tcb.supply) }
     }
 
-    /// Plans the packets that may be sent, after every call that may have moved the window.
+    /// Plans the packets that may be sent. Called after every change that may affect the window.
     #[inline]
     fn plan(&mut self, cx: &mut Cx<'_>) {
         let tcb = &mut self.tcb;
@@ -237,7 +239,7 @@ impl Sender {
         self.draw_release(cx);
     }
 
-    /// Draws the random delay if packets may be sent and the delay is not drawn yet.
+    /// Draws the random delay if packets may be sent and no delay has been drawn for them yet.
     #[inline]
     fn draw_release(&mut self, cx: &mut Cx<'_>) {
         if self.tcb.config.jitter > Span::ZERO && self.release.is_never() && self.waits() {
@@ -245,8 +247,8 @@ impl Sender {
         }
     }
 
-    /// Returns whether packets wait for [`Self::release`]: new packets, and in a recovery by selective acknowledgements all holes
-    /// except the first, as in ns-2's `send_much`.
+    /// Returns whether packets must wait for [`Self::release`]. These are new packets and, in a recovery by selective
+    /// acknowledgements, all holes except the first (as in ns-2's `send_much`).
     #[inline]
     fn waits(&self) -> bool {
         self.tcb.nxt < self.open_to() || self.hole_waits()
@@ -265,7 +267,7 @@ impl Sender {
         let few = self.tcb.duplicates < DUPLICATES;
         match self.tcb.config.variant {
             Variant::Vegas => return,
-            // At most two new packets are sent for every duplicate (ns-2's NewReno).
+            // At most two new packets are sent for each duplicate (as in ns-2's NewReno).
             Variant::NewReno if !few => self.budget = self.budget.min(2),
             _ => {}
         }
@@ -422,7 +424,8 @@ impl Sender {
     }
 }
 
-/// Returns the flags of a packet that may be marked. ECT(1) means that the sender reacts to the share of marks (RFC 9331, 4.1).
+/// Returns the flags of a packet that may be marked. ECT(1) announces that the sender reacts to the share of marked packets (RFC
+/// 9331, 4.1).
 #[cold]
 fn may_be_marked(variant: Variant) -> SegmentFlags {
     match variant {

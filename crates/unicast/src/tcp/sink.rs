@@ -16,19 +16,20 @@ pub struct Sink {
     /// Packet number in the latest acknowledgement.
     acked: u32,
     selective: bool,
-    /// Whether a mark is echoed, until the sender reports that it reduced its window (RFC 3168, 6.1.3).
+    /// Whether acknowledgements echo a mark. The echo lasts until the sender reports that it has reduced its window (RFC 3168,
+    /// 6.1.3).
     echoing: bool,
-    /// Whether the echo refers to the packets that an acknowledgement newly acknowledges: they were marked (RFC 8257, 3.2).
+    /// Whether the echo states exactly if the newly acknowledged packets were marked (RFC 8257, 3.2).
     exact: bool,
-    /// Time to wait for a second packet; zero means no wait.
+    /// Maximum time for which an acknowledgement waits for a second packet; zero means no wait.
     delay: Span,
     /// End of the wait.
     due: Time,
     /// Timestamp to be echoed.
     echo: Time,
-    /// Packets beyond `next`; `None` before the first such packet.
+    /// Packets with numbers beyond `next`; `None` before the first such packet arrives.
     held: Option<Box<OutOfOrder>>,
-    /// Whether the connection opens with data: the first packet is acknowledged immediately, like a SYN.
+    /// Whether the next packet opens the connection without a SYN and is therefore acknowledged immediately.
     opening: bool,
 }
 
@@ -52,13 +53,13 @@ impl Sink {
         }
     }
 
-    /// Returns the ranges that an acknowledgement reports (RFC 2018, 4).
+    /// Returns the ranges that the next acknowledgement reports (RFC 2018, 4).
     fn blocks(&mut self) -> [(u32, u32); 3] {
         self.held.as_deref_mut().map_or([(0, 0); 3], OutOfOrder::newest)
     }
 
-    /// Returns an acknowledgement of all packets that arrived in order. A function call would cost 26 instructions, because it
-    /// copies the result.
+    /// Returns an acknowledgement of all packets before the first missing one. The function is inlined because a call would cost
+    /// 26 instructions to copy the result.
     #[inline(always)]
     fn ack(&mut self, syn: bool) -> Feedback {
         self.due = Time::NEVER;
@@ -76,7 +77,8 @@ impl crate::Sink for Sink {
         }
         let mut before = None;
         if self.exact {
-            // Packets that wait for an acknowledgement get one with their own mark (RFC 8257, 3.2).
+            // Before the echo changes, the packets that wait for an acknowledgement are acknowledged with the present echo (RFC
+            // 8257, 3.2).
             if marked != self.echoing && !self.due.is_never() {
                 before = Some(self.ack(false));
             }
@@ -106,7 +108,8 @@ impl crate::Sink for Sink {
                 held.report(range);
             }
         }
-        // Only a packet in order may wait for a second packet, while no packet is missing or waiting (RFC 5681, 4.2).
+        // An acknowledgement may wait for a second packet only if the arrived packet is in order and fills no gap (RFC 5681,
+        // 4.2).
         let in_order = seq + 1 == self.next && !fills_gap;
         let first = std::mem::take(&mut self.opening);
         if self.delay > Span::ZERO && self.due.is_never() && in_order && !first {

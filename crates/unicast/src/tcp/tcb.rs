@@ -1,5 +1,5 @@
-//! A sender's control block (RFC 9293, 3.3.1), which contains the state of loss recovery: sequence numbers, congestion window,
-//! retransmission timer.
+//! A sender's control block (RFC 9293, 3.3.1): sequence numbers, congestion window, retransmission timer, and the state of loss
+//! recovery.
 
 use super::aimd::Aimd;
 use super::config::{Config, Handshake, Samples};
@@ -22,8 +22,8 @@ pub(super) enum Reaction {
     FastRetransmit,
     /// A completed fast recovery.
     Recovered,
-    /// A reduction of the window without a detected loss: a mark was echoed, or a coordinator requested it. A loss in the same
-    /// window of data is repaired without another reduction.
+    /// A reduction of the window without a detected loss, because a mark was echoed or a coordinator requested it. A loss in the
+    /// same window of data is repaired and causes no further reduction.
     Reduced,
     Timeout,
 }
@@ -37,7 +37,7 @@ pub(super) enum Origin {
     Window,
 }
 
-/// State of a connection at its sender, with all information that neighbours can share (RFC 9040).
+/// State of a connection at its sender. It includes all information that connections can share (RFC 9040).
 #[derive(Debug, Clone)]
 pub(super) struct ControlBlock {
     /// Oldest packet not acknowledged.
@@ -50,23 +50,24 @@ pub(super) struct ControlBlock {
     pub(super) limit: u32,
     /// End of the application's packets.
     pub(super) supply: u32,
-    /// A packet that is sent immediately, regardless of the window.
+    /// A packet that is sent immediately, whatever the window is; [`NONE`] if there is no such packet.
     pub(super) urgent: u32,
-    /// [`ControlBlock::max`] at the latest loss; another fast retransmit is allowed only beyond it. 0 before the first loss.
+    /// Value of [`ControlBlock::max`] when the latest loss was detected. Another fast retransmit is allowed only for packets
+    /// beyond this value. 0 before the first loss.
     pub(super) recover: u32,
-    /// A loss of packets below this number reduces nothing, because a coordinator has already made the reduction. Initially 0.
+    /// A loss of a packet below this number reduces no window, because a coordinator has already made the reduction. Initially 0.
     pub(super) covered: u32,
     pub(super) duplicates: u32,
     pub(super) reaction: Reaction,
-    /// Whether an echo arrived while the window was one packet.
+    /// Whether a mark was echoed while the window was one packet or less.
     pub(super) echo_at_one: bool,
-    /// Whether the receiver is to be notified of a reduction (CWR; RFC 3168, 6.1.2).
+    /// Whether the receiver must be notified of a reduction (CWR; RFC 3168, 6.1.2).
     pub(super) say_cwr: bool,
     /// Window at the opening of the connection, in packets.
     pub(super) initial_window: u32,
     pub(super) window: CongestionWindow,
     pub(super) timer: RetransmissionTimer,
-    /// Rules for the window, if they are not Reno's or Vegas'.
+    /// The law of the variant; `None` for Vegas and for variants with Reno's rules.
     pub(super) law: Option<Box<Law>>,
     pub(super) config: Config,
 }
@@ -102,8 +103,8 @@ impl ControlBlock {
         self.max - self.una
     }
 
-    /// Moves the window's left edge, takes a round-trip sample, and restarts the timer (RFC 6298, 5.3). A function call would
-    /// cost 8 instructions per acknowledgement.
+    /// Moves the left edge of the window, takes a sample of the round-trip time, and restarts the timer (RFC 6298, 5.3). The
+    /// function is inlined because a call would cost 8 instructions per acknowledgement.
     #[inline(always)]
     pub(super) fn advance(&mut self, ack: &Ack, echo: bool, now: Time) {
         self.duplicates = 0;
@@ -114,7 +115,7 @@ impl ControlBlock {
             self.timer.rtt.sample(ack.echo, now, &self.config);
         }
         if let Some(timed_at) = self.timer.end_timing(ack.next) {
-            // If a window of one packet is still marked, the timeout stays doubled.
+            // The timeout stays doubled while marks are echoed although the window is only one packet.
             if !(echo && self.echo_at_one) {
                 self.timer.rtt.end_backoff(&self.config);
                 self.echo_at_one = false;
@@ -126,7 +127,7 @@ impl ControlBlock {
         self.timer.restart(now);
     }
 
-    /// Grows the window by an acknowledgement of `newly` packets.
+    /// Grows the window at an acknowledgement of `newly` new packets.
     #[inline]
     pub(super) fn grow(&mut self, newly: u32) {
         if self.law.is_some() {
@@ -142,7 +143,8 @@ impl ControlBlock {
         }
     }
 
-    /// Returns whether a loss at the left edge belongs to a congestion event that already had a reduction.
+    /// Returns whether a loss at the left edge belongs to a congestion event for which a coordinator has already made a
+    /// reduction.
     pub(super) const fn is_covered(&self) -> bool {
         self.una < self.covered
     }
@@ -155,7 +157,7 @@ impl ControlBlock {
         }
     }
 
-    /// Reduces the window because of congestion, and schedules the notification of the receiver.
+    /// Reduces the window because of congestion, and schedules the notification of the receiver (CWR).
     pub(super) fn reduce(&mut self, threshold: f64, window: f64) {
         if let Some(law) = self.law.as_deref_mut() {
             law.on_reduction(&self.window);
@@ -164,15 +166,15 @@ impl ControlBlock {
         self.say_cwr = true;
     }
 
-    /// Returns whether a loss at the left edge is new, not a consequence of a window that was already repaired (ns-2's `bugFix_`;
-    /// RFC 6582, 3.2, step 1).
+    /// Returns whether a loss at the left edge is a new loss. Otherwise it belongs to a window of data in which losses were
+    /// already repaired (ns-2's `bugFix_`; RFC 6582, 3.2, step 1).
     pub(super) fn is_new_loss(&self) -> bool {
         let first = u32::from(self.config.handshake == Handshake::None);
         let by_law = || self.law.as_deref().is_some_and(Law::tells_losses_from_marks);
         self.una > self.recover || self.una == first || self.reaction == Reaction::Reduced && by_law()
     }
 
-    /// Processes the echo of a congestion mark for variants without a law; a law processes it itself.
+    /// Processes the echo of a mark if the variant has no law. A variant with a law processes marks by its law.
     #[cold]
     pub(super) fn on_plain_echo(&mut self, next: u32) {
         if self.law.is_none() {
@@ -180,7 +182,7 @@ impl ControlBlock {
         }
     }
 
-    /// Processes the echo of a congestion mark: halves the window once per window of data, and sends no packet again (RFC 3168,
+    /// Processes the echo of a mark: reduces the window at most once per window of data; no packet is sent again (RFC 3168,
     /// 6.1.2).
     pub(super) fn on_echo(&mut self, next: u32) {
         if next <= self.covered || next <= self.recover && self.reaction != Reaction::Timeout {
@@ -200,7 +202,7 @@ impl ControlBlock {
             Some(law) => law.after_mark(&self.window),
         };
         self.reduce(half, half);
-        // Below a window of one packet, no packet is sent before the timer expires (RFC 3168, 6.1.2).
+        // The window may fall below one packet. No packet is then sent before the timer expires (RFC 3168, 6.1.2).
         self.window.set(half);
     }
 }

@@ -14,15 +14,16 @@ fn protocol(name: &str) -> Protocol {
     name.parse().expect("a protocol of the catalogue")
 }
 
-/// A result of ns-2.35: protocol, our random seed, room for waiting packets, packets acknowledged, dropped, dropped from 20 s on,
-/// window cuts, timeouts, packets sent again, mean window from 20 s on.
+/// A run and its results in ns-2.35. The run: protocol, our random seed, maximum number of waiting packets. The results: number
+/// of packets acknowledged, dropped, and dropped from 20 s on; number of window cuts, timeouts, and packets sent again; mean
+/// window in packets from 20 s on.
 type Row = (&'static str, u64, usize, u64, u64, u64, u64, u64, u64, f64);
 
-/// The clock ticks every 0.1 s. The start of a connection within a tick decides whether its first recovery ends with a timeout,
-/// in ns-2 and here. This seed gives the same phase as ns-2's default.
+/// The clock ticks every 0.1 s. The time between the start of the connection and the next tick determines whether the first
+/// recovery ends with a timeout, in ns-2 and in this crate. With this seed, that time is the same as by default in ns-2.
 const OTHER_PHASE: u64 = 7;
 
-/// Results of one flow over 1 Mbit/s, 20 ms and a drop-tail queue in 200 s.
+/// Results of one flow in 200 s over a link of 1 Mbit/s with a delay of 20 ms and a drop-tail queue.
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     ("tcp-tahoe", 1, 49, 24711, 74, 17, 20, 1, 131, 41.441),
@@ -42,7 +43,8 @@ const ROWS: &[Row] = &[
     ("tcp-sack", 1, 9, 24961, 216, 180, 201, 0, 216, 12.759),
 ];
 
-/// Returns the sender's counts, drops, drops from 20 s on, mean window from 20 s on.
+/// Returns four results of a run: the sender's counts, number of drops, number of drops from 20 s on, and mean window from 20 s
+/// on.
 fn measure(name: &str, seed: u64, waiting: usize) -> (SenderView, u64, u64, f64) {
     let mut pipe = Pipe::with_seed(protocol(name), Rate::from_mbps(1.0), Span::from_millis(20), seed);
     pipe.waiting_limit = waiting;
@@ -69,8 +71,8 @@ fn one_flow_behaves_as_in_ns_2_35() {
     }
 }
 
-/// Packets sent by ns-2.35 from packet 27 on when the given packets are lost once, and the time of sending of the last. 10
-/// Mbit/s, 50 ms, a receiver's window of 8 packets.
+/// Runs of ns-2.35 over a link of 10 Mbit/s with a delay of 50 ms; the receiver's window is 8 packets. Fields: protocol; packets
+/// that are lost once; the packets sent after packet 26, in order; time in seconds at which the last of these packets was sent.
 #[rustfmt::skip]
 const LOSSES: &[(&str, &[u32], &[u32], f64)] = &[
     ("tcp-tahoe,window=8", &[19], &[19, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41], 1.0100),
@@ -103,8 +105,8 @@ fn losses_in_one_window_are_repaired_as_in_ns_2_35() {
     }
 }
 
-/// Number of packets sent by ns-2.35 over 100 Mbit/s and 50 ms in 2000 s at random loss, or at random marks with `ecn` (mean of
-/// two runs).
+/// Runs of ns-2.35 over a link of 100 Mbit/s with a delay of 50 ms. Fields: protocol; probability of a random loss (with `ecn`:
+/// of a random mark); number of packets sent in 2000 s, as the mean of two runs.
 #[rustfmt::skip]
 const RANDOM: &[(&str, f64, f64)] = &[
     ("tcp-reno", 0.05, 81_139.0), ("tcp-newreno", 0.05, 93_352.0), ("tcp-sack", 0.05, 89_254.0), ("tcp-vegas", 0.05, 112_913.0),
@@ -129,7 +131,7 @@ fn random_losses_and_marks_give_the_rate_of_ns_2_35() {
 }
 
 #[test]
-fn standard_sack_repairs_all_losses_within_a_round_trip() {
+fn sack_by_rfc_6675_repairs_all_losses_within_a_round_trip() {
     let mut pipe = Pipe::new(protocol("tcp-sack,preset=rfc"), Rate::from_mbps(10.0), Span::from_millis(50));
     pipe.trace = Some(Vec::new());
     pipe.lose_once(&[100, 101, 105, 106, 107]);
@@ -142,8 +144,8 @@ fn standard_sack_repairs_all_losses_within_a_round_trip() {
     assert!(last.since(first) < Span::from_millis(100), "all within a round trip");
 }
 
-/// Returns the longest silence of the sender in the second after a loss with hundreds of queued packets, and the number of
-/// packets acknowledged in ten seconds.
+/// Returns the longest silence of the sender in the second after a retransmission, and the number of packets acknowledged in ten
+/// seconds. One packet is lost while hundreds of packets wait in the queue.
 fn after_a_loss(name: &str) -> (Span, u64) {
     let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
     pipe.trace = Some(Vec::new());
@@ -164,13 +166,14 @@ fn proportional_rate_reduction_never_stops_sending() {
     let (silent, at_once) = after_a_loss("tcp-sack,preset=rfc");
     let (quiet, in_proportion) = after_a_loss("tcp-sack,preset=rfc,shrinking=proportional");
     println!("at once: {silent}, {at_once}; in proportion: {quiet}, {in_proportion}");
-    // A packet takes 0.8 ms; with half of the window, one packet is sent for every second arrival.
+    // The transmission of a packet takes 0.8 ms. While the window is reduced by half in proportion to arrivals, one packet is
+    // sent for every two arrivals.
     assert!(silent > Span::from_millis(100) && quiet < Span::from_millis(4), "{quiet} and {silent}");
     assert!((in_proportion as f64 / at_once as f64 - 1.0).abs() < 0.01, "{in_proportion} and {at_once}");
 }
 
 #[test]
-fn standard_sack_repairs_a_lost_last_packet_without_a_timeout() {
+fn sack_by_rfc_6675_repairs_a_lost_last_packet_without_timeout() {
     let mut pipe = Pipe::new(protocol("tcp-sack,preset=rfc"), Rate::from_mbps(10.0), Span::from_millis(50));
     pipe.sender.supply(40, Time::ZERO);
     pipe.lose_once(&[30, 39]);
@@ -262,13 +265,13 @@ fn timeout_doubles_and_is_reset_by_an_acknowledgement() {
     assert_eq!(gaps, [1.0, 2.0, 4.0, 8.0]);
     let view = pipe.sender.observe();
     assert_eq!((view.timeouts, view.again), (4, 4));
-    // One packet is sent per round trip, except during the 15 s of the timeouts.
+    // One packet is sent per round trip, except during the 15 s in which the sender waits for timeouts.
     assert!((230..250).contains(&view.acked), "{view:?}");
     assert_eq!(pipe.sender.deadline().since(pipe.now).as_nanos() / 200_000_000, 4, "1 s again");
 }
 
 #[test]
-fn delayed_acknowledgements_halve_the_acknowledgement_count() {
+fn delayed_acknowledgements_halve_the_number_of_acks() {
     let count = |name: &str| {
         let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(10));
         pipe.waiting_limit = 100;
@@ -281,7 +284,7 @@ fn delayed_acknowledgements_halve_the_acknowledgement_count() {
 }
 
 #[test]
-fn single_packet_is_acknowledged_after_the_delay() {
+fn ack_of_a_single_packet_is_sent_when_the_delay_ends() {
     let protocol = protocol("tcp-reno,delack=0.15,syn=off");
     let mut pipe = Pipe::new(protocol, Rate::from_mbps(10.0), Span::from_millis(10));
     pipe.sender.supply(4, Time::ZERO);
@@ -292,7 +295,7 @@ fn single_packet_is_acknowledged_after_the_delay() {
 }
 
 #[test]
-fn sack_blocks_start_with_the_newest_arrival() {
+fn first_sack_block_contains_the_newest_arrival() {
     let mut sink = tcp::Sink::new(&Config::ns235(Variant::Sack));
     let mut ack = |seq: u32| {
         let (mut rng, mut effects) = (Rng::new(1, 1), Effects::default());
@@ -314,7 +317,7 @@ fn sack_blocks_start_with_the_newest_arrival() {
 }
 
 #[test]
-fn window_is_small_after_an_idle_time() {
+fn window_is_reset_to_the_restart_window_after_an_idle_time() {
     for (name, restart) in [("tcp-reno", 1.0), ("tcp-reno,preset=rfc", 3.0)] {
         let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
         pipe.sender.supply(60, Time::ZERO);
@@ -336,14 +339,14 @@ fn jitter_delays_each_burst_by_a_random_time() {
     pipe.trace = Some(Vec::new());
     pipe.run_until(Time::from_secs_f64(5.0));
     let moments: Vec<Time> = pipe.trace.take().expect("it was asked for").iter().map(|(at, _)| *at).collect();
-    // Packets sent at one moment are a window's worth, so the number of bursts matches the number of delays.
+    // All packets of a burst are sent at the same moment, so the number of distinct moments is the number of bursts.
     let bursts = moments.windows(2).filter(|pair| pair[0] < pair[1]).count();
     assert!((50..1000).contains(&bursts), "{bursts} bursts of {} packets", moments.len());
     assert!(pipe.sender.observe().rtt >= Span::from_millis(90));
 }
 
 #[test]
-fn a_lost_syn_is_sent_again() {
+fn lost_syn_is_sent_again() {
     let mut sender = tcp::Sender::new(Config::ns235(Variant::Reno));
     let (mut rng, mut effects) = (Rng::new(1, 1), Effects::default());
     let mut cx = Cx { now: Time::ZERO, rng: &mut rng, effects: &mut effects };
@@ -363,7 +366,7 @@ fn a_lost_syn_is_sent_again() {
     assert_eq!(sender.departure(), Departure::AfterReport, "one packet after a lost SYN");
 }
 
-/// Returns the growth of the window in packets during two seconds of congestion avoidance with a round trip of 100 ms.
+/// Returns by how many packets the window grows during two seconds of congestion avoidance with a round trip of 100 ms.
 fn growth(options: &str) -> f64 {
     let name = format!("tcp-sack,preset=rfc,initial-window=10,delack=0.04{options}");
     let mut pipe = Pipe::new(protocol(&name), Rate::from_mbps(100.0), Span::from_millis(50));
@@ -376,17 +379,17 @@ fn growth(options: &str) -> f64 {
 }
 
 #[test]
-fn delayed_acks_slow_growth_unless_packets_are_counted() {
+fn delayed_acks_slow_window_growth_unless_packets_are_counted() {
     let (acks, packets) = (growth(""), growth(",counting=packets"));
     assert!((1.8..2.2).contains(&(packets / acks)), "{packets} against {acks}");
 }
 
-/// After a loss, Tahoe goes back to one packet, whatever else has reduced its window.
+/// All variants with a fast recovery. Tahoe is excluded, because it reduces its window to one packet after every loss.
 const RECOVERING: [&str; 5] =
     ["tcp-reno", "tcp-newreno", "tcp-sack", "tcp-sack,preset=rfc", "tcp-newreno,preset=rfc,ecn"];
 
 #[test]
-fn loss_of_a_neighbour_reduces_the_window_once_per_window() {
+fn coordinator_cuts_a_window_at_most_once_per_window_of_data() {
     for name in RECOVERING.into_iter().chain(["tcp-tahoe", "tcp-vegas"]) {
         let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
         pipe.run_until(Time::from_secs_f64(0.75));
@@ -408,7 +411,7 @@ fn loss_of_a_neighbour_reduces_the_window_once_per_window() {
 }
 
 #[test]
-fn loss_after_a_neighbours_reduction_causes_no_second_cut() {
+fn loss_before_a_cut_by_the_coordinator_causes_no_second_cut() {
     for name in RECOVERING {
         let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
         pipe.lose_once(&[40]);
@@ -424,7 +427,7 @@ fn loss_after_a_neighbours_reduction_causes_no_second_cut() {
 }
 
 #[test]
-fn new_connection_starts_with_estimates_of_a_neighbour() {
+fn new_connection_starts_with_rtt_and_window_of_another() {
     for name in ["tcp-reno", "tcp-sack,preset=rfc", "tcp-newreno,syn=off"] {
         let mut old = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
         old.run_until(Time::from_secs_f64(1.0));
@@ -448,7 +451,7 @@ fn new_connection_starts_with_estimates_of_a_neighbour() {
 }
 
 #[test]
-fn windows_set_from_outside_are_limited() {
+fn windows_set_by_a_coordinator_are_limited() {
     let mut pipe = Pipe::new(protocol("tcp-reno,window=30"), Rate::from_mbps(10.0), Span::from_millis(50));
     pipe.run_until(Time::from_secs_f64(1.0));
     for (window, threshold, expected) in

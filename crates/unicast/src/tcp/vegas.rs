@@ -1,5 +1,5 @@
-//! TCP Vegas with ns-2's rules (`tcp-vegas.cc`; Brakmo and Peterson 1995). Once per round trip it compares the expected rate with
-//! the actual one, and keeps between [`ALPHA`] and [`BETA`] packets queued.
+//! TCP Vegas with ns-2's rules (`tcp-vegas.cc`; Brakmo and Peterson 1995). Once per round trip, Vegas computes the number of its
+//! queued packets from the expected and the actual rate. It adapts the window so that [`ALPHA`] to [`BETA`] packets are queued.
 
 use super::config::Handshake;
 use super::tcb::{ControlBlock, DUPLICATES, Reaction};
@@ -41,13 +41,13 @@ pub(super) struct Vegas {
     /// Smoothed round-trip time and its deviation, in seconds.
     smoothed: f64,
     deviation: f64,
-    /// Age at which a packet counts as lost, in seconds.
+    /// Age above which an outstanding packet counts as lost, in seconds since its transmission.
     timeout: f64,
-    /// Growth per acknowledgement.
+    /// Growth of the window per acknowledgement, in packets.
     growth: f64,
-    /// Whether slow start leaves the window unchanged in this round; the window grows every other round.
+    /// Whether the window stays unchanged in this round of slow start. In slow start, the window grows only in every other round.
     resting: bool,
-    /// Number of new acknowledgements that are still checked for losses.
+    /// Number of further acknowledgements of new data at which the first outstanding packet is checked for a loss.
     worried: u32,
     /// Window after the latest loss.
     deflated: f64,
@@ -55,7 +55,7 @@ pub(super) struct Vegas {
 }
 
 impl Vegas {
-    /// Records that packet `seq` was sent now; packets from `una` on may be outstanding.
+    /// Records that packet `seq` is sent now. `una` is the first packet that may be outstanding.
     pub(super) fn on_sent(&mut self, seq: u32, una: u32, now: Time) {
         self.started_at.get_or_insert(now);
         let span = (seq.max(una) - una.min(seq)) as usize + 1;
@@ -79,7 +79,7 @@ impl Vegas {
         &mut self.out[seq as usize & mask]
     }
 
-    /// Adds a round-trip sample, in seconds, to the fine-grained timeout.
+    /// Adds a sample of the round-trip time, in seconds, and updates the fine-grained timeout.
     fn sample(&mut self, rtt: f64) {
         self.base = self.base.min(rtt);
         let error = rtt - self.smoothed;
@@ -100,7 +100,7 @@ impl Vegas {
         self.timeout = 1.5 * rtt;
     }
 
-    /// Returns whether packet `seq` has been outstanding for too long.
+    /// Returns whether packet `seq` has been outstanding for at least the fine-grained timeout.
     fn is_late(&mut self, seq: u32, now: Time) -> bool {
         let timeout = self.timeout;
         now.since(self.at(seq).sent_at).as_secs_f64() >= timeout
@@ -148,18 +148,20 @@ impl Vegas {
         }
     }
 
-    /// Grows the window at an acknowledgement by the amount that the latest round allowed, with `out` packets outstanding.
+    /// Grows the window at an acknowledgement, by the amount computed at the end of the latest round. `out` is the number of
+    /// outstanding packets.
     fn grow(&mut self, window: &mut CongestionWindow, out: u32) {
         if self.growth >= 1.0 && !window.is_in_slow_start() {
             self.growth = 0.0;
         }
-        // The window does not grow while the sender does not use it.
+        // The window grows only while the sender makes full use of it.
         if window.packets() - f64::from(out) <= 2.0 {
             window.set(window.packets() + self.growth);
         }
     }
 
-    /// Removes packets `before..next`, which have arrived; the newest gives a sample if it was sent once.
+    /// Removes packets `before..next`, which have arrived. If the newest of these packets was sent once, it gives a sample of the
+    /// round-trip time.
     fn forget(&mut self, before: u32, next: u32, now: Time) {
         let newest = *self.at(next - 1);
         for seq in before..next {
@@ -175,7 +177,7 @@ impl Vegas {
         }
     }
 
-    /// Ends a round trip and adapts the window to the number of queued packets.
+    /// Ends a round and adapts the window to the number of queued packets.
     fn end_round(&mut self, window: &mut CongestionWindow, una: u32, nxt: u32, now: Time) {
         let out = f64::from(nxt - una + 1);
         let samples = f64::from(self.samples);
@@ -227,7 +229,7 @@ impl Vegas {
         self.worried = (tcb.nxt - tcb.una + 1).min(2);
         let out = *self.at(tcb.una);
         self.timeout *= if out.times > 1 { 2.0 } else { 1.125 };
-        // The window is cut only if it has not been cut since the packet was sent.
+        // The window is cut only if it was not already cut after the lost packet was sent.
         if self.changed_at < out.sent_at {
             let window = tcb.window.packets() as u32;
             let left = match window {
@@ -247,7 +249,7 @@ impl Vegas {
         }
     }
 
-    /// Records a reduction of the window because of congestion that others found.
+    /// Records a reduction of the window because of congestion at another connection.
     pub(super) const fn on_reduction(&mut self, window: &CongestionWindow, now: Time) {
         self.deflated = window.packets();
         self.changed_at = now;

@@ -1,14 +1,14 @@
-//! The congestion window: the limit of outstanding packets, and the end of slow start.
+//! The congestion window, which limits the number of outstanding packets, and the threshold at which slow start ends.
 
 /// A congestion window and its slow-start threshold, in packets.
 ///
-/// A sender changes its own window by its law ([`Variant`](super::Variant)). A coordinator of several senders changes it by
-/// [`Sender::set_window`](super::Sender::set_window) and [`Sender::reduce`](super::Sender::reduce).
+/// A sender changes its own window by the rules of its [`Variant`](super::Variant). A coordinator of several senders changes a
+/// window by [`Sender::set_window`](super::Sender::set_window) and [`Sender::reduce`](super::Sender::reduce).
 #[derive(Debug, Clone)]
 pub struct CongestionWindow {
     cwnd: f64,
     ssthresh: f64,
-    /// Number of packets that duplicate acknowledgements add to the window (RFC 5681, 3.2, steps 3 and 4).
+    /// Number of packets that are added to the window because of duplicate acknowledgements (RFC 5681, 3.2, steps 3 and 4).
     inflation: u32,
     reductions: u32,
 }
@@ -18,7 +18,7 @@ impl CongestionWindow {
         CongestionWindow { cwnd, ssthresh, inflation: 0, reductions: 0 }
     }
 
-    /// Returns the window (`cwnd`), without the packets that duplicate acknowledgements add.
+    /// Returns the window (`cwnd`) without [`CongestionWindow::inflation`].
     #[inline]
     pub const fn packets(&self) -> f64 {
         self.cwnd
@@ -30,7 +30,7 @@ impl CongestionWindow {
         self.ssthresh
     }
 
-    /// Returns the number of packets that duplicate acknowledgements add in a fast recovery.
+    /// Returns the number of packets that are added to the window because of duplicate acknowledgements.
     #[inline]
     pub const fn inflation(&self) -> u32 {
         self.inflation
@@ -41,7 +41,7 @@ impl CongestionWindow {
         self.reductions
     }
 
-    /// Returns whether the window grows by one packet for every acknowledged packet.
+    /// Returns whether the sender is in slow start, in which the window grows by one packet for every acknowledged packet.
     #[inline]
     pub const fn is_in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
@@ -69,7 +69,7 @@ impl CongestionWindow {
         self.inflation = packets;
     }
 
-    /// Reduces the window because of congestion: the threshold to at least two packets, the window to at least one.
+    /// Reduces the window because of congestion, to at least one packet, and the threshold to at least two packets.
     pub(super) fn reduce(&mut self, threshold: f64, window: f64) {
         self.ssthresh = threshold.floor().max(2.0);
         self.cwnd = window.max(1.0);

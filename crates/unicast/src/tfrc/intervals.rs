@@ -1,4 +1,4 @@
-//! The mean of the last eight loss intervals (RFC 5348, 5.4 and 5.5).
+//! The mean of the latest eight loss intervals (RFC 5348, 5.4 and 5.5).
 
 /// Weights of the closed intervals, newest first.
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
@@ -12,7 +12,7 @@ pub(super) struct Intervals {
     lengths: [f32; 8],
     discounts: [f32; 8],
     count: usize,
-    /// Discount factor of all closed intervals while the open one is long.
+    /// Additional discount factor of all closed intervals, while the open interval is long.
     discount: f64,
 }
 
@@ -35,7 +35,7 @@ impl Intervals {
         self.count = (self.count + 1).min(8);
     }
 
-    /// Returns the loss event rate if the open interval has this many packets; 0 before the first loss.
+    /// Returns the loss event rate while the open interval has `open` packets; 0 before the first loss.
     pub(super) fn loss(&mut self, open: f64) -> f64 {
         if self.count == 0 {
             return 0.0;
@@ -47,7 +47,7 @@ impl Intervals {
         1.0 / self.mean(Some(open), self.discount).max(closed).max(1.0)
     }
 
-    /// Returns the weighted mean; the open interval, if given, counts as the newest.
+    /// Returns the weighted mean of the intervals in packets. The open interval, if given, counts as the newest interval.
     fn mean(&self, open: Option<f64>, discount: f64) -> f64 {
         let shift = usize::from(open.is_some());
         let (mut sum, mut weights) = (open.unwrap_or(0.0), shift as f64);
@@ -77,10 +77,11 @@ mod tests {
     fn long_open_interval_discounts_closed_intervals() {
         let mut intervals = Intervals::default();
         (0..8).for_each(|_| intervals.close(100.0));
-        // Weights: 1 for the open interval, 5 for the seven newest closed intervals, halved (RFC 5348, 5.5).
+        // The weight of the open interval is 1. The sum of the weights of the seven newest closed intervals is 5; the discount
+        // halves it (RFC 5348, 5.5).
         let mean = (800.0 + 0.5 * 500.0) / (1.0 + 0.5 * 5.0);
         assert!((intervals.loss(800.0) * mean - 1.0).abs() < 1e-6);
-        // The old intervals keep their discount when the open interval closes.
+        // The older intervals keep their discount after the open interval is closed.
         intervals.close(800.0);
         let mean = (800.0 + 0.5 * 400.0 + 0.5 * 100.0) / (1.0 + 0.5 * 3.0 + 0.5 * (0.8 + 0.6 + 0.4 + 0.2));
         assert!((intervals.loss(1.0) * mean - 1.0).abs() < 1e-6);

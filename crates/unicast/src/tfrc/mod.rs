@@ -1,7 +1,8 @@
-//! TCP-friendly rate control (RFC 5348): the receiver measures the loss event rate, and the sender computes its allowed rate by
-//! TCP's formula.
+//! TCP-friendly rate control (RFC 5348): the receiver measures the loss event rate, and the sender computes its allowed rate from
+//! this loss event rate by TCP's formula.
 //!
-//! There are two sets of rules: the standard's, and those of ns-2.35, with whose results ours are compared.
+//! There are two sets of rules: the rules of the standard, and the rules of ns-2.35. Tests compare results by the rules of
+//! ns-2.35 with results of ns-2.35 itself.
 //!
 //! | module | content |
 //! |---|---|
@@ -23,10 +24,10 @@ use crate::tcp::Switch;
 /// Rules on which the standard and ns-2.35 differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rules {
-    /// ns-2.35's `tfrc.cc`: the timeout is measured like TCP's, in ticks of 0.1 s. The spacing is corrected by the square root of
-    /// the round-trip time. The rate grows by at most one packet per round trip.
+    /// The rules of ns-2.35's `tfrc.cc`: the timeout is estimated like TCP's, in ticks of 0.1 s. The time between packets is
+    /// corrected by the square root of the round-trip time. The rate grows by at most one packet per round trip.
     Ns235,
-    /// RFC 5348: a timeout of four round trips, and immediate use of the equation's rate.
+    /// The rules of RFC 5348: the timeout is four round-trip times, and the rate computed by the equation is used immediately.
     Rfc5348,
 }
 

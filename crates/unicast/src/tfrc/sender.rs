@@ -1,4 +1,4 @@
-//! The sender (RFC 5348, 4; ns-2.35's `tfrc.cc` if the rules say so).
+//! The sender, by the rules of RFC 5348, 4, or of ns-2.35's `tfrc.cc`.
 
 use super::{Config, Rules};
 use crate::tcp::{Smoothed, Switch};
@@ -7,16 +7,16 @@ use faircast_core::node::{Cx, Departure};
 use faircast_core::rate::formula::Path;
 use faircast_core::time::{Rate, Span, Time};
 
-/// Tick of TCP's timeout in ns-2's TFRC, in seconds.
+/// Clock tick of the TCP timeout that ns-2's TFRC estimates, in seconds.
 const TICK: f64 = 0.1;
 
 /// ns-2's rate before the first report, in bytes per second.
 const FIRST_RATE: f64 = 300.0;
 
-/// Longest time between packets, in seconds, "t_mbi" (RFC 5348, 4.3).
+/// Maximum time between packets, in seconds, "t_mbi" (RFC 5348, 4.3).
 const MAX_GAP: f64 = 64.0;
 
-/// Minimum round-trip time, in seconds; it keeps rates finite.
+/// Minimum round-trip time, in seconds. Without a minimum, rates could be infinite.
 const SHORTEST: f64 = 1e-6;
 
 /// A TFRC sender.
@@ -31,15 +31,16 @@ pub struct Sender {
     next: u32,
     /// Number of reports and silences so far.
     rounds: u32,
-    /// Allowed rate, in bytes per second; the rate before the latest change; the step between them per packet.
+    /// Three values in bytes per second: the allowed rate, the rate that still rises towards it, and the rise per packet.
     rate: f64,
     ramp: f64,
     step: f64,
-    /// Limit of the rate by the receiver's rate, in bytes per second.
+    /// Limit of the allowed rate that results from the received rate, in bytes per second.
     limit: f64,
-    /// The largest received rates of this round trip and the preceding one (RFC 5348, 4.3, "X_recv_set").
+    /// The largest received rate of this round trip and of the preceding round trip (RFC 5348, 4.3, "X_recv_set").
     latest: [f64; 2],
-    /// Smoothed round-trip time, its square root, and the square root of the newest round-trip time, in seconds.
+    /// The smoothed round-trip time in seconds; the smoothed square root of the round-trip time; the square root of the newest
+    /// round-trip time.
     rtt: f64,
     root: f64,
     newest_root: f64,
@@ -91,7 +92,7 @@ impl Sender {
         f64::from(self.config.packet_size)
     }
 
-    /// Returns the initial rate: four packets per round trip, or the value that RFC 3390 allows for large packets.
+    /// Returns the initial rate in bytes per second: four packets per round trip, or fewer for large packets (RFC 3390).
     fn initial_rate(&self) -> f64 {
         let packets = match self.config.packet_size {
             0..=1095 => 4.0,
@@ -101,7 +102,7 @@ impl Sender {
         packets * self.size() / self.rtt
     }
 
-    /// Returns whether the application had no data to send within the latest one and a half round trips.
+    /// Returns whether the application had no data to send at some time in the latest one and a half round trips.
     fn was_limited(&self, now: Time) -> bool {
         let limited = |at: Time| now.since(at).as_secs_f64() < 1.5 * self.rtt;
         self.next >= self.supply || self.limited_at.is_some_and(limited)
@@ -154,12 +155,12 @@ impl Sender {
         self.restart_silence(now);
     }
 
-    /// Returns whether no report was received before the silence.
+    /// Returns whether the report that was just counted is the first report.
     fn silence_is_first(&self) -> bool {
         self.rounds == 1 + self.silences
     }
 
-    /// Adapts the rate to a report (RFC 5348, 4.2 and 4.3).
+    /// Adapts the allowed rate to a report (RFC 5348, 4.2 and 4.3).
     fn adapt(&mut self, received: f64, first: bool, now: Time) {
         let size = self.size();
         if first {
@@ -170,7 +171,8 @@ impl Sender {
             return;
         }
         if self.was_limited(now) {
-            // The application limited the received rate, so it does not reflect the path and must not lower the maximum.
+            // The application limited the received rate. This rate therefore gives no information about the path and must not
+            // lower the maximum.
             self.latest[0] = self.latest[0].max(received);
         } else {
             self.latest = [received, if self.latest[0].is_finite() { self.latest[0] } else { 0.0 }];
@@ -238,7 +240,8 @@ impl Sender {
         self.silence_at = now + Span::from_secs_f64(secs);
     }
 
-    /// Halves the rate after a long time without a report (RFC 5348, 4.4), but an idle sender keeps its initial rate.
+    /// Halves the rate after a long time without a report (RFC 5348, 4.4). The rate of an idle sender stays at least the initial
+    /// rate.
     fn on_silence(&mut self, now: Time) {
         let floor = if self.rtt > 0.0 && self.next >= self.supply { self.initial_rate() } else { 0.0 };
         let floor = floor.max(self.size() / MAX_GAP);
@@ -257,7 +260,7 @@ impl Sender {
         }
     }
 
-    /// Returns the time to the next packet, in seconds.
+    /// Returns the time between this packet and the next one, in seconds.
     fn gap(&mut self) -> f64 {
         let mut rate = self.rate;
         if self.config.rules == Rules::Ns235 && self.slow_start && self.rounds > 2 && self.ramp < rate {

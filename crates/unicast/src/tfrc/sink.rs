@@ -1,4 +1,4 @@
-//! The receiver: loss events, received rate, and a report per round trip (RFC 5348, 5 and 6).
+//! The receiver: measures the loss event rate and the received rate, and sends a report per round trip (RFC 5348, 5 and 6).
 
 use super::Config;
 use super::intervals::Intervals;
@@ -17,7 +17,7 @@ pub struct Sink {
     intervals: Intervals,
     /// First packet of the open loss interval.
     interval_from: u32,
-    /// Time of sending of the packet at which it began, and the sender's feedback round at that time.
+    /// Time at which the packet that began the interval was sent, and the sender's feedback round at the start of the interval.
     event_at: Time,
     event_round: Option<u32>,
     /// The sender's feedback round, unwrapped.
@@ -54,8 +54,9 @@ impl Sink {
         }
     }
 
-    /// Returns whether a lost or marked packet begins a loss event. It belongs to the latest event if it was sent within a round
-    /// trip after it, or before the sender received a report of it (RFC 5348, 5.2; the second rule is ns-2's `PreciseLoss_`).
+    /// Returns whether a lost or marked packet begins a loss event. The packet belongs to the latest event if it was sent within
+    /// a round-trip time after the start of the event. It also belongs to this event if it was sent before the sender received a
+    /// report of the event (RFC 5348, 5.2; the second rule is ns-2's `PreciseLoss_`).
     fn begins_event(&self, sent_at: Time, segment: &Segment) -> bool {
         match self.event_round {
             None => true,
@@ -63,7 +64,7 @@ impl Sink {
         }
     }
 
-    /// Counts loss events up to `segment`; returns whether an event began.
+    /// Counts loss events up to packet `segment`. Returns whether a new event began.
     fn count_losses(&mut self, segment: &Segment, marked: bool, now: Time) -> bool {
         let before = self.newest.map_or(segment.sent_at, |newest| newest.sent_at);
         let gap = segment.seq - self.next;
@@ -85,7 +86,7 @@ impl Sink {
 
     fn begin_event(&mut self, seq: u32, sent_at: Time, segment: &Segment, now: Time) {
         let length = if self.intervals.is_empty() {
-            // The first interval is the one at which the formula gives the received rate (RFC 5348, 6.3.1).
+            // The first interval has the length for which the formula gives the received rate (RFC 5348, 6.3.1).
             let path = Path::new(self.packet_size, segment.rtt);
             let rate = self.received_rate(segment.rtt, now) * f64::from(self.packet_size) * 8.0;
             1.0 / path.loss_at(faircast_core::time::Rate::from_bps(rate))
@@ -98,7 +99,7 @@ impl Sink {
         self.event_round = Some(self.round);
     }
 
-    /// Returns the received packets per second, over at least a round trip.
+    /// Returns the received rate in packets per second, measured over at least a round trip.
     fn received_rate(&self, rtt: Span, now: Time) -> f64 {
         let (span, rtt) = (now.since(self.reported_at).as_secs_f64(), rtt.as_secs_f64());
         let packets = f64::from(self.since_report);

@@ -1,10 +1,10 @@
-//! BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00). A model of the path consists of its bottleneck's bandwidth
-//! and its round-trip time without a queue. It determines the spacing and the number of outstanding packets. BBR ignores losses
-//! and marks.
+//! BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00). BBR estimates two properties of the path: the bandwidth of
+//! the bottleneck, and the round-trip time with empty queues. From these estimates, BBR computes the spacing and the number of
+//! outstanding packets. BBR does not react to losses and marks as signs of congestion.
 //!
-//! Differences from the draft: every packet is paced (the draft: quanta of up to 64 kB). A packet that the scoreboard marks as
-//! lost leaves the pipe immediately, so the draft's subtraction of losses from the window is not needed. Policers are not
-//! detected (the draft leaves that to an appendix of Linux).
+//! Differences from the draft: Single packets are paced; in the draft, groups of up to 64 kB are paced. A packet that counts as
+//! lost is immediately subtracted from the number of packets in the pipe. The draft's subtraction of losses from the window is
+//! therefore not needed. Policers are not detected; the draft also leaves their detection to an appendix on Linux.
 
 use super::delivery::{Delivery, Sample};
 use crate::tcp::config::Config;
@@ -13,23 +13,24 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use std::ops::Range;
 
-/// 2/ln 2: the smallest gain that doubles the rate every round trip (4.3.2).
+/// 2/ln 2: the lowest gain with which the rate doubles every round trip (4.3.2).
 const HIGH_GAIN: f64 = 2.885;
 const DRAIN_GAIN: f64 = 1.0 / HIGH_GAIN;
 const WINDOW_GAIN: f64 = 2.0;
 /// Gains of a cycle of bandwidth probing (4.3.4.2).
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// Number of rounds for which a bandwidth is remembered (4.1.1.3, `BtlBwFilterLen`).
+/// Number of rounds after which a bandwidth sample expires (4.1.1.3, `BtlBwFilterLen`).
 const BANDWIDTH_ROUNDS: u64 = 10;
-/// Time for which a round-trip time is remembered (4.1.2.3, `RTpropFilterLen`).
+/// Time after which a sample of the round-trip time expires (4.1.2.3, `RTpropFilterLen`).
 const RTT_MEMORY: Span = Span::from_secs(10);
-/// Duration of the phase with few outstanding packets, which empties the queue, and the number of these packets (4.3.5).
+/// Duration of the phase in which few packets are outstanding, so that the queue empties, and the number of these packets
+/// (4.3.5).
 const PROBE_RTT_TIME: Span = Span::from_millis(200);
 const FEW: f64 = 4.0;
-/// The pipe is full if the bandwidth has not grown by a quarter in three rounds (4.3.2.2).
+/// The pipe counts as full when the bandwidth has not grown by a quarter in three rounds (4.3.2.2).
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
-/// Round-trip time before the first sample (4.2.1), in seconds.
+/// Assumed round-trip time before the first sample (4.2.1), in seconds.
 const FIRST_RTT: f64 = 1e-3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,18 +41,18 @@ pub(super) enum State {
     ProbeRtt,
 }
 
-/// State after an acknowledgement, in addition to the sample.
+/// State of the sender after an acknowledgement, in addition to the rate sample.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::tcp) struct Seen {
     pub now: Time,
-    /// Packets in the pipe before this acknowledgement, and after it.
+    /// Number of packets in the pipe before this acknowledgement, and after it.
     pub prior_inflight: u32,
     pub inflight: u32,
     /// Whether a loss is being repaired.
     pub recovering: bool,
     /// Whether some data that was outstanding at a timeout is still not acknowledged.
     pub after_timeout: bool,
-    /// Whether no data waits to be sent, so that the application limits the rate.
+    /// Whether the application has no data waiting. The application then limits the rate.
     pub idle: bool,
 }
 
@@ -133,13 +134,13 @@ impl Bbr {
         self.delivery.on_arrival(seq, now);
     }
 
-    /// Returns the first packet of a range whose retransmission is lost too. The draft assumes a sender that detects this (RACK;
-    /// RFC 8985). Otherwise each lost retransmission would cost a timeout, and BBR has many of them.
+    /// Returns the first packet of a range whose retransmission is also lost. The draft assumes a sender that detects such losses
+    /// (RACK; RFC 8985). Without this detection, each such loss would cause a timeout, and BBR often loses retransmissions.
     pub(in crate::tcp) fn first_lost_again(&mut self, range: Range<u32>) -> Option<u32> {
         self.delivery.first_lost_again(range, self.rtt? / 4)
     }
 
-    /// Updates the model after an acknowledgement whose arrivals were reported (4.1, `BBRUpdateOnACK`).
+    /// Updates the model after an acknowledgement. Arrivals must have been reported before (4.1, `BBRUpdateOnACK`).
     pub(in crate::tcp) fn on_ack(&mut self, window: &mut CongestionWindow, seen: &Seen, rng: &mut Rng) {
         let sample = self.delivery.take_sample(self.rtt, seen.now);
         if let Some(sample) = &sample {
@@ -173,7 +174,8 @@ impl Bbr {
         }
     }
 
-    /// Returns the number of packets that the path holds, times a gain (4.2.3.2, `BBRInflight`).
+    /// Returns the number of packets that fill the path (bandwidth times round-trip time), multiplied by `gain`, plus a reserve
+    /// (4.2.3.2, `BBRInflight`).
     fn inflight(&self, gain: f64) -> f64 {
         match self.rtt {
             Some(rtt) => gain * self.bandwidth.max() * rtt.as_secs_f64() + 3.0 * self.quantum(),
@@ -181,7 +183,7 @@ impl Bbr {
         }
     }
 
-    /// Returns the number of packets that hardware sends together (4.2.2, `send_quantum`).
+    /// Returns the number of packets that hardware sends in one group (4.2.2, `send_quantum`).
     fn quantum(&self) -> f64 {
         match self.pacing * self.packet_bits {
             rate if rate < 1.2e6 => 1.0,
@@ -237,7 +239,7 @@ impl Bbr {
         }
     }
 
-    /// Begins the cycle at a random phase except the draining phase (4.3.4.3).
+    /// Begins the cycle of bandwidth probing at a random phase, but not at the phase that drains the queue (4.3.4.3).
     fn probe_bandwidth(&mut self, now: Time, rng: &mut Rng) {
         self.state = State::ProbeBandwidth;
         self.window_gain = WINDOW_GAIN;
@@ -341,7 +343,7 @@ impl Bbr {
         window.set(cwnd);
     }
 
-    /// Saves the window before a reduction, in order to restore it afterwards.
+    /// Saves the window before a reduction, so that it can be restored afterwards.
     pub(super) fn on_reduction(&mut self, window: &CongestionWindow) {
         self.save(window);
     }
@@ -354,7 +356,8 @@ impl Bbr {
     }
 }
 
-/// The maximum of the latest [`BANDWIDTH_ROUNDS`] rounds, from their best three (Linux, `win_minmax`).
+/// The maximum of the samples of the latest [`BANDWIDTH_ROUNDS`] rounds, computed from the three best samples (Linux,
+/// `win_minmax`).
 #[derive(Debug, Clone, Default)]
 pub(super) struct MaxFilter {
     best: [(u64, f64); 3],

@@ -1,5 +1,5 @@
-//! CUBIC (RFC 9438): after a reduction the window follows a cubic function of time around the window at the reduction. It never
-//! falls below the window that Reno would have.
+//! CUBIC (RFC 9438): after a reduction, the window is a cubic function of time, with a plateau at the window before the
+//! reduction. The window is always at least the window that Reno would have.
 
 use super::Received;
 use super::hystart::HyStart;
@@ -8,11 +8,12 @@ use crate::tcp::config::Switch;
 use crate::tcp::window::CongestionWindow;
 use faircast_core::time::Time;
 
-/// Scale of the cubic function, in packets per second cubed (RFC 9438, 4.1.1, `C`).
+/// Factor of the cubic function, in packets per second cubed (RFC 9438, 4.1.1, `C`).
 pub(super) const C: f64 = 0.4;
-/// Part of the window that remains after a loss (4.6, `beta_cubic`).
+/// Factor by which a loss multiplies the window (4.6, `beta_cubic`).
 pub(super) const BETA: f64 = 0.7;
-/// Additive increase that gives Reno's rate together with [`BETA`] (4.3, `alpha_cubic`).
+/// Additive increase, in packets per round trip, with which a reduction by [`BETA`] gives the same rate as Reno (4.3,
+/// `alpha_cubic`).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 /// State variables of 4.1.2.
@@ -21,8 +22,8 @@ pub(in crate::tcp) struct Cubic {
     now: Time,
     /// Smoothed round-trip time, in seconds.
     rtt: f64,
-    /// The window before the latest reduction, or less if it was lower than at the preceding reduction (4.7, `W_max`); 0 before
-    /// the first reduction.
+    /// The window before the latest reduction, or a lower value if this window was lower than before the preceding reduction
+    /// (4.7, `W_max`); 0 before the first reduction.
     most: f64,
     /// The window at the latest reduction (`cwnd_prior`).
     prior: f64,
@@ -37,7 +38,7 @@ pub(in crate::tcp) struct Cubic {
 struct Epoch {
     /// Start of the stage (`t_epoch`).
     began: Time,
-    /// Time to the plateau, in seconds (`K`), and the height of the plateau.
+    /// Time from the start of the stage to the plateau, in seconds (`K`), and the window at the plateau.
     to_plateau: f64,
     plateau: f64,
     /// The window that Reno would have (`W_est`).
@@ -68,7 +69,7 @@ impl Cubic {
         }
     }
 
-    /// Grows the window by slow start and returns the unused part of `newly`.
+    /// Grows the window by slow start up to the threshold. Returns the part of `newly` that is left for congestion avoidance.
     fn slow_start(&mut self, window: &mut CongestionWindow, newly: f64) -> f64 {
         let mut divisor = 1.0;
         if let Some(hystart) = &mut self.hystart {
@@ -93,7 +94,7 @@ impl Cubic {
         });
         let age = now.since(epoch.began).as_secs_f64();
         let at = |time: f64| C * (time - epoch.to_plateau).powi(3) + epoch.plateau;
-        // Figure 4 with alpha 1, once Reno's window has reached the window before the reduction (4.3).
+        // Figure 4 in RFC 9438; alpha becomes 1 once Reno's window has reached the window before the reduction (4.3).
         let alpha = if epoch.reno < self.prior { ALPHA } else { 1.0 };
         epoch.reno += alpha * newly / cwnd;
         if at(age) < epoch.reno {
@@ -104,7 +105,8 @@ impl Cubic {
         }
     }
 
-    /// Applies fast convergence (4.7): a flow whose maximum falls leaves room for other flows.
+    /// Ends the stage. Applies fast convergence (4.7): if the window is lower than before the preceding reduction, the plateau is
+    /// lowered to make room for other flows.
     pub(super) fn on_reduction(&mut self, cwnd: f64) {
         let falls = cwnd < self.most && !self.keeps_maximum;
         self.most = if falls { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
@@ -113,7 +115,7 @@ impl Cubic {
         self.hystart = None;
     }
 
-    /// Ends the stage, because idle time does not count (5.8). The next stage starts from the window at that time.
+    /// Ends the stage, because idle time must not count as time of growth (5.8). The next stage starts from the present window.
     pub(super) const fn on_idle(&mut self) {
         self.epoch = None;
     }

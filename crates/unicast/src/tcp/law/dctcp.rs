@@ -1,10 +1,10 @@
-//! DCTCP (RFC 8257): marks reduce the window in proportion to the share of marked packets, once per round trip. Prague
-//! (draft-briscoe-iccrg-prague-congestion-control) is DCTCP on the Internet: its packets carry ECT(1) and are paced. Below a
-//! round trip of 25 ms its rate changes as if the round trip had this length.
+//! DCTCP (RFC 8257): once per round trip, the window is reduced in proportion to the share of marked packets. Prague
+//! (draft-briscoe-iccrg-prague-congestion-control) is DCTCP for the Internet: its packets carry ECT(1) and are paced. If the
+//! round-trip time is below 25 ms, Prague's rate changes as if the round-trip time were 25 ms.
 //!
-//! Differences from the draft: receivers of Prague echo marks by DCTCP's rule (RFC 8257, 3.2). They acknowledge at every change
-//! of marking. Without loss of acknowledgements this gives the same information as AccECN's counters. Reactions to a classic
-//! queue (RFC 9331, 4.3) are missing.
+//! Differences from the draft: Receivers of Prague echo marks by DCTCP's rule (RFC 8257, 3.2): they send an acknowledgement
+//! whenever a marked packet follows an unmarked packet or the reverse. If no acknowledgement is lost, these acknowledgements give
+//! the same information as the counters of AccECN. The reaction to classic queues (RFC 9331, 4.3) is not implemented.
 
 use super::Received;
 use crate::Ack;
@@ -22,10 +22,10 @@ pub(in crate::tcp) struct Dctcp {
     alpha: f64,
     /// Weight of a new share (`g`).
     gain: f64,
-    /// Number of acknowledged packets of this window, and of marked packets among them.
+    /// Number of packets acknowledged in this window of observation, and number of marked packets among them.
     acked: u32,
     marked: u32,
-    /// Packet number whose acknowledgement ends the window of observation, and the earliest time of that end.
+    /// Packet number whose acknowledgement ends the window of observation, and the earliest time at which the window may end.
     window_end: u32,
     not_before: Time,
     /// Earliest time of the next reduction.
@@ -71,8 +71,8 @@ impl Dctcp {
         }
     }
 
-    /// Returns whether an echoed mark reduces the window now. Like all reductions, DCTCP's are at least a window apart; Prague's
-    /// are also at least a virtual round trip apart.
+    /// Returns whether an echoed mark reduces the window now. At least one window of data must have been sent between two
+    /// reductions. With Prague, at least one virtual round-trip time must also have passed.
     pub(super) fn heeds_marks(&mut self, now: Time) -> bool {
         let due = !self.is_prague || now >= self.reduces_from;
         if due {
@@ -81,8 +81,8 @@ impl Dctcp {
         due
     }
 
-    /// Grows like Reno. For short round trips, Prague scales the growth by the square of the round trip divided by the virtual
-    /// one. Its rate then grows like that of a flow with the virtual round trip.
+    /// Grows the window like Reno. With Prague and a round-trip time below the virtual round-trip time, the growth is multiplied
+    /// by the square of their quotient. The rate then grows as fast as at the virtual round-trip time.
     pub(super) fn grow(&self, window: &mut CongestionWindow, newly: u32) {
         let newly = f64::from(newly);
         let slow_start = (window.threshold() - window.packets()).clamp(0.0, newly);
@@ -94,7 +94,8 @@ impl Dctcp {
         window.set(window.packets() + share * (newly - slow_start) / window.packets());
     }
 
-    /// Returns the time between packets: Prague spaces them over the round trip, and half as far apart in slow start.
+    /// Returns the time between two packets: Prague spaces packets evenly over the round trip, and in slow start by half of that
+    /// time. `None` for DCTCP.
     pub(super) fn gap(&self, window: &CongestionWindow, rtt: Span) -> Option<Span> {
         let per_round = window.packets() * if window.is_in_slow_start() { 2.0 } else { 1.0 };
         self.is_prague.then(|| rtt.scaled(1.0 / per_round.max(1.0)))

@@ -8,7 +8,7 @@ use std::ops::Range;
 #[derive(Debug, Clone, Copy, Default)]
 struct OutstandingPacket {
     sent_at: Time,
-    /// [`Delivery::first_sent_at`], [`Delivery::delivered_at`] and [`Delivery::delivered`] at the time of its sending.
+    /// Values of [`Delivery::first_sent_at`], [`Delivery::delivered_at`] and [`Delivery::delivered`] when the packet was sent.
     first_sent_at: Time,
     delivered_at: Time,
     delivered: u64,
@@ -23,31 +23,32 @@ struct OutstandingPacket {
 pub(super) struct Sample {
     /// Number of packets that it reports as arrived.
     pub newly: u32,
-    /// Number of packets that were delivered when the newest of these packets was sent.
+    /// Number of packets that had been delivered when the newest of these arrived packets was sent.
     pub prior_delivered: u64,
-    /// Packets per second; `None` if the interval is too short.
+    /// Delivery rate in packets per second; `None` if the interval is too short.
     pub rate: Option<f64>,
-    /// Round-trip time of the newest packet, if it was sent once.
+    /// Round-trip time of the newest of these packets; `None` if the packet was retransmitted.
     pub rtt: Option<Span>,
-    /// Whether the application, not the network, limited the rate.
+    /// Whether the application limited the rate, rather than the network.
     pub app_limited: bool,
 }
 
 /// Delivery counters of a connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Delivery {
-    /// A ring by packet number; its length is a power of two.
+    /// A ring of packets, indexed by packet number. Its length is a power of two.
     out: Vec<OutstandingPacket>,
-    /// Packets that were sent again, with the time, in this order. Entries after the first may be outdated: the packet has
-    /// arrived or was sent once more.
+    /// Retransmitted packets with the times of their retransmissions, in order of time. Entries after the first may be outdated,
+    /// because the packet has arrived or was retransmitted again.
     again: VecDeque<(u32, Time)>,
-    /// Number of packets delivered so far (`C.delivered`), and the time of the latest delivery.
+    /// Number of packets delivered so far (`C.delivered`), and the time at which the latest delivery was reported.
     pub delivered: u64,
     delivered_at: Time,
     first_sent_at: Time,
-    /// Number of delivered packets up to which the application limits the rate; 0 if it does not.
+    /// Value of `delivered` up to which rate samples count as limited by the application; 0 if the application does not limit the
+    /// rate.
     app_limited_to: u64,
-    /// Latest time of sending of a packet that has arrived.
+    /// Latest time of sending among all packets that have arrived.
     latest: Time,
     /// The newest packet of this acknowledgement.
     newest: Option<OutstandingPacket>,
@@ -55,8 +56,8 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// Records that packet `seq` is sent. Packets from `una` on may be outstanding; `inflight` packets were in the pipe before
-    /// it.
+    /// Records that packet `seq` is sent. `una` is the first packet that may be outstanding; `inflight` packets were in the pipe
+    /// before this packet.
     pub(super) fn on_sent(&mut self, seq: u32, una: u32, inflight: u32, again: bool, now: Time) {
         let span = (seq.max(una) - una.min(seq)) as usize + 1;
         if span > self.out.len() {
@@ -89,7 +90,7 @@ impl Delivery {
         }
     }
 
-    /// Records that packet `seq` has arrived, reported by this or an earlier acknowledgement.
+    /// Records that packet `seq` has arrived. Further reports of the same arrival have no effect.
     pub(super) fn on_arrival(&mut self, seq: u32, now: Time) {
         let Some(mask) = self.out.len().checked_sub(1) else { return };
         let out = &mut self.out[seq as usize & mask];
@@ -106,8 +107,8 @@ impl Delivery {
         }
     }
 
-    /// Returns the sample after all arrivals of this acknowledgement have been reported. An interval shorter than the lowest
-    /// round trip gives no information about the path.
+    /// Returns the sample of an acknowledgement, after all its arrivals have been recorded. If the interval is shorter than the
+    /// lowest round-trip time, the sample has no rate, because the rate would not reflect the path.
     pub(super) fn take_sample(&mut self, lowest: Option<Span>, now: Time) -> Option<Sample> {
         let newly = std::mem::take(&mut self.newly);
         let newest = self.newest.take()?;
@@ -128,8 +129,8 @@ impl Delivery {
         })
     }
 
-    /// Returns the first packet of an unacknowledged range whose retransmission is lost too: a packet that was sent later by more
-    /// than `later` has arrived (as in RFC 8985).
+    /// Returns the first packet of an unacknowledged range whose retransmission is also lost. A retransmission is lost if a
+    /// packet has arrived that was sent more than `later` after the retransmission (as in RFC 8985).
     pub(super) fn first_lost_again(&mut self, range: Range<u32>, later: Span) -> Option<u32> {
         self.forget_again(range.start);
         let lost = self.again.iter().take_while(|(_, sent_at)| *sent_at + later < self.latest);
@@ -143,14 +144,14 @@ impl Delivery {
         }
     }
 
-    /// Returns whether a packet that was sent again at this moment, and not since, is still outstanding.
+    /// Returns whether packet `seq` is still outstanding and its latest transmission is the retransmission at `sent_at`.
     fn is_out_since(&self, &(seq, sent_at): &(u32, Time), una: u32) -> bool {
         let Some(mask) = self.out.len().checked_sub(1) else { return false };
         let out = &self.out[seq as usize & mask];
         seq >= una && out.is_out && out.was_sent_again && out.sent_at == sent_at
     }
 
-    /// Records that the application has no more data, with `inflight` packets in the pipe.
+    /// Records that the application has no more data, while `inflight` packets are in the pipe.
     pub(super) fn limit(&mut self, inflight: u32) {
         self.app_limited_to = (self.delivered + u64::from(inflight)).max(1);
     }

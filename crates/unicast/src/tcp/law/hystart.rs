@@ -1,10 +1,10 @@
-//! HyStart++ (RFC 9406): slow start ends when round-trip times grow, before a loss.
+//! HyStart++ (RFC 9406): ends slow start when round-trip times grow, before a packet is lost.
 
 use super::Received;
 use crate::Ack;
 use faircast_core::time::Span;
 
-/// Constants of RFC 9406, 4.3. `L` is left out: it limits the growth of senders without pacing.
+/// Constants of RFC 9406, 4.3. The limit `L` on the growth of senders without pacing is left out.
 const MIN_THRESHOLD: Span = Span::from_millis(4);
 const MAX_THRESHOLD: Span = Span::from_millis(16);
 const RTT_DIVISOR: u64 = 8;
@@ -20,7 +20,8 @@ pub(super) struct HyStart {
     last_min: Span,
     min: Span,
     samples: u32,
-    /// State of conservative slow start: the lowest round-trip time at its start, and the number of rounds so far.
+    /// State of conservative slow start, if it has begun: the lowest round-trip time at its start, and the number of rounds
+    /// since.
     conservative: Option<(Span, u32)>,
 }
 
@@ -64,7 +65,7 @@ impl HyStart {
         self.conservative.is_some_and(|(_, rounds)| rounds >= ROUNDS)
     }
 
-    /// Returns the divisor of the window's growth per acknowledged packet.
+    /// Returns the divisor that is applied to the growth of the window per acknowledged packet.
     pub(super) const fn divisor(&self) -> f64 {
         if self.conservative.is_some() { GROWTH_DIVISOR } else { 1.0 }
     }

@@ -1,11 +1,11 @@
-//! Congestion control of present TCP, above recovery by selective acknowledgements: growth and reduction of the window, and
-//! pacing.
+//! Congestion control of current TCP variants: growth and reduction of the window, and pacing. Losses are recovered by selective
+//! acknowledgements.
 //!
 //! | module | content |
 //! |---|---|
 //! | `cubic` | CUBIC (RFC 9438) |
 //! | `hystart` | HyStart++, the end of slow start by delay (RFC 9406) |
-//! | `dctcp` | DCTCP (RFC 8257), and Prague, which adds independence of the round trip |
+//! | `dctcp` | DCTCP (RFC 8257), and Prague, whose rate is also independent of short round-trip times |
 //! | `bbr` | BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00) |
 //! | `delivery` | samples of the delivery rate for BBR (draft-cheng-iccrg-delivery-rate-estimation-00) |
 
@@ -26,7 +26,7 @@ use cubic::Cubic;
 use dctcp::Dctcp;
 use faircast_core::time::{Span, Time};
 
-/// Rules for the window of variants that do not use Reno's.
+/// The law of a TCP variant: its rules for the window, unless it uses Reno's rules.
 #[derive(Debug, Clone)]
 pub(super) enum Law {
     Cubic(Cubic),
@@ -34,19 +34,19 @@ pub(super) enum Law {
     Bbr(Box<Bbr>),
 }
 
-/// Information for a law about an acknowledgement of new data, or a mark, before loss recovery processes it.
+/// Information that a law gets about an acknowledgement or a mark before loss recovery processes it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Received {
     pub now: Time,
     /// The smoothed round-trip time; zero before the first sample.
     pub rtt: Span,
-    /// The first unacknowledged packet before this acknowledgement, and the next packet to be sent.
+    /// The first unacknowledged packet before this acknowledgement, and the next new packet.
     pub una: u32,
     pub nxt: u32,
 }
 
 impl Law {
-    /// Returns the law of this variant; `None` for Reno's law and Vegas.
+    /// Returns the law of this variant; `None` for Vegas and for variants with Reno's rules.
     pub(super) fn of(config: &Config) -> Option<Box<Law>> {
         match config.variant {
             Variant::Cubic => Some(Law::Cubic(Cubic::new(config.hystart, config.fast_convergence))),
@@ -57,8 +57,8 @@ impl Law {
         .map(Box::new)
     }
 
-    /// Returns the configuration with the values that a law requires: BBR counts the packets in the pipe itself, and a sender
-    /// that paces its packets adds no other delay.
+    /// Returns the configuration with the values that its law requires. BBR needs the scoreboard and timestamps. A sender that
+    /// paces its packets adds no random delay.
     pub(super) const fn settle(mut config: Config) -> Config {
         if matches!(config.variant, Variant::Bbr) {
             config.recovery = Recovery::Scoreboard;
@@ -89,13 +89,13 @@ impl Law {
         }
     }
 
-    /// Returns whether a loss halves a window that a mark has just reduced: this law does not treat a mark as a loss (RFC 8257,
-    /// 3.5).
+    /// Returns whether this law reacts to losses and marks separately (RFC 8257, 3.5). If so, a loss halves the window even if a
+    /// mark has just reduced it.
     pub(super) const fn tells_losses_from_marks(&self) -> bool {
         matches!(self, Law::Dctcp(_))
     }
 
-    /// Grows the window by an acknowledgement of `newly` packets.
+    /// Grows the window at an acknowledgement of `newly` new packets.
     pub(super) fn grow(&mut self, window: &mut CongestionWindow, newly: u32) {
         match self {
             Law::Cubic(cubic) => cubic.grow(window, newly),
@@ -121,7 +121,7 @@ impl Law {
         }
     }
 
-    /// Processes a reduction of the window, before it is applied.
+    /// Prepares for a reduction of the window, which follows this call.
     pub(super) fn on_reduction(&mut self, window: &CongestionWindow) {
         match self {
             Law::Cubic(cubic) => cubic.on_reduction(window.packets()),

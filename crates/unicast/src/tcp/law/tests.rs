@@ -1,4 +1,4 @@
-//! Comparison with the drafts' formulas, and with cases computed by hand.
+//! Comparison with the formulas of the drafts and RFCs, and with cases computed by hand.
 
 use super::bbr::MaxFilter;
 use super::cubic::{self, Cubic};
@@ -38,8 +38,8 @@ fn ack(next: u32, echo: Time, ece: bool) -> Ack {
 }
 
 #[test]
-fn cubics_window_follows_the_cubic_function_of_rfc_9438() {
-    // The window was reduced from 200 packets to 140: K = cbrt(60 / 0.4) = 5.313 s.
+fn cubic_window_follows_the_function_of_rfc_9438() {
+    // The window was reduced from 200 to 140 packets, so K = cbrt(60 / 0.4) = 5.313 s.
     let mut window = CongestionWindow::new(140.0, 140.0);
     let mut cubic = Cubic::new(Switch::Off, Switch::On);
     cubic.on_reduction(200.0);
@@ -57,7 +57,8 @@ fn cubics_window_follows_the_cubic_function_of_rfc_9438() {
         }
         window.packets()
     };
-    // One acknowledged window moves the window to the value of the function one round trip later.
+    // When a whole window has been acknowledged, the window has reached the value that the cubic function has one round trip
+    // later.
     let reached = at(2.0);
     let expected = 0.4 * (2.0_f64 - 5.313).powi(3) + 200.0;
     assert!((reached / expected - 1.0).abs() < 0.02, "{reached} packets, by hand {expected}");
@@ -73,11 +74,11 @@ fn cubic_lowers_its_plateau_when_its_maximum_falls() {
     let received = Received { now: secs(1.0), rtt: Span::from_millis(100), una: 0, nxt: 100 };
     cubic.on_received(&ack(1, Time::ZERO, false), &received);
     cubic.grow(&mut window, 1);
-    // At the plateau, the value of the function one round trip later is 68 + 0.4 * 0.1^3.
+    // The window is at the plateau of 68 packets. One round trip later, the cubic function has the value 68 + 0.4 * 0.1^3.
     assert!((window.packets() - 68.0) < 0.02, "{}", window.packets());
 }
 
-/// Returns the mean window of RFC 9438, 5.1, figure 5.
+/// Returns the mean window in packets by RFC 9438, 5.1, figure 5.
 fn response(rtt: f64, loss: f64) -> f64 {
     let beta = cubic::BETA;
     (cubic::C * (3.0 + beta) / (4.0 * (1.0 - beta))).powf(0.25) * rtt.powf(0.75) / loss.powf(0.75)
@@ -85,8 +86,8 @@ fn response(rtt: f64, loss: f64) -> f64 {
 
 #[test]
 fn cubic_under_periodic_loss_reaches_the_window_of_rfc_9438() {
-    // The plateau is flat: a window above or below it needs hundreds of periods to reach its cycle. So the test starts on both
-    // sides.
+    // The window approaches its stable cycle over hundreds of periods, because the cubic function is flat near the plateau. The
+    // test therefore starts once below and once above the expected window.
     for (rtt, every, start) in
         [(0.1, 10_000_u64, 0.85), (0.1, 10_000, 1.15), (0.2, 4_000, 0.85), (0.2, 4_000, 1.15)]
     {
@@ -106,8 +107,9 @@ fn cubic_under_periodic_loss_reaches_the_window_of_rfc_9438() {
 }
 
 #[test]
-fn cubic_has_the_window_of_reno_where_reno_is_faster() {
-    // One of 100 packets is lost at 20 ms: the cubic function gives 1.8 packets, Reno's law sqrt(3 / (2 p)) = 12.2.
+fn cubic_window_equals_the_reno_window_if_reno_is_faster() {
+    // The round-trip time is 20 ms, and one of 100 packets is lost. The mean window is then 1.8 packets by the cubic function and
+    // sqrt(3 / (2 p)) = 12.2 packets by Reno's rules.
     let mut pipe = pipe("tcp-cubic,hystart=off,delack=off", 1000.0, 10);
     pipe.judge = Box::new(|number, _, _| if number % 100 == 99 { Fate::Dropped } else { Fate::Passes });
     let window = mean_window(&mut pipe, 20.0, 200.0);
@@ -123,13 +125,14 @@ fn hystart_ends_slow_start_before_a_deep_buffer_is_full() {
         (pipe.drops, pipe.sender.observe().acked)
     };
     let ((with, got), (without, _)) = (drops("on"), drops("off"));
-    // The pipe is found full at twice the packets that the path holds, after five more rounds with a quarter more each.
+    // HyStart detects the queue when the window is twice the number of packets that the path holds. In five more rounds, the
+    // window grows by a quarter per round.
     assert!(without > 200 && with == 0, "{with} with, {without} without");
     assert!(got > 4500, "{got} of 6250 packets in 5 s");
 }
 
 #[test]
-fn dctcp_estimate_follows_the_share_of_marks_by_its_gain() {
+fn dctcp_estimate_moves_to_the_share_of_marks_by_its_gain() {
     let mut dctcp = Dctcp::new(&Config::linux(Variant::Dctcp));
     let mut receive = |next: u32, una: u32, nxt: u32, ece: bool| {
         let received = Received { now: secs(1.0), rtt: Span::from_millis(10), una, nxt };
@@ -145,7 +148,7 @@ fn dctcp_estimate_follows_the_share_of_marks_by_its_gain() {
 }
 
 #[test]
-fn dctcp_receiver_acknowledges_every_change_of_marking() {
+fn dctcp_receiver_sends_an_ack_when_the_marking_changes() {
     let config = Config::linux(Variant::Dctcp);
     let mut sink = tcp::Sink::new(&config);
     let (mut rng, mut effects) = (Rng::new(1, 1), Effects::default());
@@ -166,7 +169,7 @@ fn dctcp_receiver_acknowledges_every_change_of_marking() {
     assert_eq!(arrive(6, false), Some((7, false)), "no CWR is waited for");
 }
 
-/// Creates a pipe with random marks and without loss.
+/// Creates a flow whose packets are marked at random and never lost.
 fn marked(name: &str, one_way: u64, probability: f64) -> Pipe {
     let mut pipe = pipe(name, 1000.0, one_way);
     pipe.judge = Box::new(move |_, segment, rng| {
@@ -178,8 +181,9 @@ fn marked(name: &str, one_way: u64, probability: f64) -> Pipe {
 
 #[test]
 fn dctcp_window_matches_the_expected_marks_per_round_trip() {
-    // W = 2 / p if a reduction follows every round. Here the next mark has to arrive first. With x = W p / 2 marks in half a
-    // round trip, x = 1 + 1 / (2 x), so x = 1.366. Marked acknowledgements also do not grow the window.
+    // With a reduction in every round, the window would be W = 2 / p. In this test, a reduction also has to wait for the next
+    // mark. Let x = W p / 2 be the number of marks in half a round trip; then x = 1 + 1 / (2 x), so x = 1.366. In addition, the
+    // window does not grow at acknowledgements that echo a mark.
     for p in [0.02, 0.05, 0.1] {
         let window = mean_window(&mut marked("tcp-dctcp,delack=off", 20, p), 20.0, 320.0);
         let ratio = window * p / 2.0 / (1.366 * (1.0 - p));
@@ -215,7 +219,7 @@ fn prague_rate_is_independent_of_short_round_trip_times() {
     };
     let (near, far) = (rate("tcp-prague,delack=off", 2), rate("tcp-prague,delack=off", 10));
     assert!((0.75..1.33).contains(&(near / far)), "{near} packets a second at 4 ms, {far} at 20 ms");
-    // The expected rate is 2 / p packets in a virtual round trip of 25 ms.
+    // The expected rate is 2 / p packets per virtual round trip of 25 ms.
     assert!((0.8..1.35).contains(&(far / 8000.0)), "{far} packets a second");
     let (near, far) = (rate("tcp-dctcp,delack=off", 2), rate("tcp-dctcp,delack=off", 10));
     assert!(near / far > 3.5, "DCTCP's does: {near} and {far}");
@@ -256,7 +260,7 @@ fn bbr_fills_the_link_and_leaves_its_queue_nearly_empty() {
     let share = got as f64 / (30.0 * 1250.0);
     let mean = queued as f64 / f64::from(count);
     assert!(share > 0.96, "{share} of the link");
-    // 52 packets are in flight without a queue, and a quarter more in one of eight rounds.
+    // The path without a queue holds 52 packets. In one of eight rounds, a quarter more packets are in flight.
     assert!(mean < 15.0, "{mean} packets queued");
     assert_eq!(fewest, 4, "every 10 s only four are out");
     assert!((104..120).contains(&highest), "twice what the path holds, and a few: {highest}");
@@ -294,7 +298,7 @@ fn bbr_repairs_losses_almost_without_timeouts() {
 }
 
 #[test]
-fn bbr_starts_up_drains_and_probes_in_order() {
+fn bbr_passes_through_its_states_in_the_specified_order() {
     let mut pipe = pipe("tcp-bbr", 10.0, 20);
     let mut seen = Vec::new();
     pipe.run_sampled(secs(12.0), Span::from_millis(5), |pipe| {
@@ -309,10 +313,10 @@ fn bbr_starts_up_drains_and_probes_in_order() {
 }
 
 #[test]
-fn a_delivery_rate_sample_is_the_slower_of_send_and_ack_rate() {
+fn delivery_rate_sample_is_the_lower_of_send_and_ack_rate() {
     let mut delivery = Delivery::default();
     let at = Time::from_nanos;
-    // Four packets are sent 1 ms apart, and arrive 2 ms apart.
+    // Four packets are sent at intervals of 1 ms, and arrive at intervals of 2 ms.
     (0..4_u32).for_each(|seq| delivery.on_sent(seq, 0, seq, false, at(u64::from(seq) * 1_000_000)));
     let mut last = None;
     for seq in 0..4_u32 {
@@ -323,13 +327,13 @@ fn a_delivery_rate_sample_is_the_slower_of_send_and_ack_rate() {
     }
     let last = last.expect("a packet arrived");
     assert_eq!((last.newly, last.prior_delivered, delivery.delivered), (1, 0, 4));
-    // All four packets were delivered in the 16 ms since the first was sent at 0.
+    // All four packets were delivered within 16 ms after the first packet was sent at time 0.
     assert!((last.rate.expect("long enough") - 250.0).abs() < 1e-6);
     assert_eq!(last.rtt, Some(Span::from_millis(13)));
 }
 
 #[test]
-fn bandwidth_filter_discards_a_maximum_after_ten_rounds() {
+fn bandwidth_maximum_expires_after_ten_rounds() {
     let mut filter = MaxFilter::default();
     filter.update(1, 100.0);
     (2..=11).for_each(|round| filter.update(round, 50.0));

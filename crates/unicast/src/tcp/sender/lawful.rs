@@ -1,4 +1,4 @@
-//! Additional behaviour of senders with a law other than Reno's: see [`law`](super::super::law).
+//! Behaviour of senders that have a [`law`](super::super::law), in addition to the common behaviour.
 
 use super::{Recovery, Sender};
 use crate::Ack;
@@ -8,13 +8,14 @@ use crate::tcp::tcb::{ControlBlock, Reaction};
 use faircast_core::node::Cx;
 use faircast_core::time::Time;
 
-/// Returns the packets in the pipe: by the scoreboard if it is not empty, otherwise the packets sent since the left edge.
+/// Returns the number of packets in the pipe: computed from the scoreboard, or, if the scoreboard is empty, from the sent and
+/// acknowledged packets.
 fn inflight(tcb: &ControlBlock, board: &Scoreboard) -> u32 {
     if board.is_empty() { tcb.nxt.saturating_sub(tcb.una) } else { board.in_pipe(tcb.una, tcb.max) }
 }
 
 impl Sender {
-    /// Returns the law, if it is not Reno's or Vegas'.
+    /// Returns the law; `None` for Vegas and for variants with Reno's rules.
     #[cfg(test)]
     pub(in crate::tcp) fn law(&self) -> Option<&Law> {
         self.tcb.law.as_deref()

@@ -1,4 +1,5 @@
-//! Congestion marks and timeouts, event by event: differences between ns-2 and the standards at windows of one or two packets.
+//! Congestion marks and timeouts, event by event: cases in which ns-2 and the standards differ, with windows of one or two
+//! packets.
 
 use crate::tcp::{Config, Sender, Variant};
 use crate::{Ack, Feedback, SegmentFlags, Sender as _};
@@ -14,7 +15,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Creates a Reno connection with marks that has sent its first window.
+    /// Creates a Reno connection with ECN that has sent its first window.
     fn new(config: Config, window: u32) -> Bench {
         use crate::tcp::{Handshake, Switch};
         let config = Config { initial_window: window, handshake: Handshake::None, ecn: Switch::On, ..config };
@@ -33,7 +34,7 @@ impl Bench {
         act(&mut self.sender, &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut effects })
     }
 
-    /// Returns all packets that may be sent now: numbers, and whether they carry CWR.
+    /// Sends all packets that may be sent now. Returns the number of each packet, and whether it carries CWR.
     fn leaves(&mut self) -> Vec<(u32, bool)> {
         let mut left = Vec::new();
         while matches!(self.sender.departure(), Departure::At(at) if at <= self.now) {
@@ -43,7 +44,7 @@ impl Bench {
         left
     }
 
-    /// Acknowledges all packets below `next`, a tenth of a second later.
+    /// A tenth of a second later, acknowledges all packets below `next`. Returns the packets that are then sent.
     fn acknowledge(&mut self, next: u32, ece: bool) -> Vec<(u32, bool)> {
         let echo = self.now;
         self.now += Span::from_millis(100);
@@ -87,7 +88,7 @@ fn only_ns_2_sets_cwr_on_a_resent_packet() {
         let mut bench = Bench::new(config, 1);
         assert_eq!(bench.time_out(), [(0, marked)]);
     }
-    // ns-2 of 2001 does not treat the first of two outstanding packets as new data.
+    // If two packets are outstanding, ns-2 of 2001 does not treat a retransmission of the first packet as new data.
     for (config, marked) in [(NS_2[0], true), (NS_2[1], false), (RFC, false)] {
         assert_eq!(Bench::new(config, 2).time_out(), [(0, marked)]);
     }
