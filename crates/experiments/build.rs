@@ -1,11 +1,11 @@
-//! Computes the identity of the code behind this build's results: a hash of all code that processes a simulated packet.
+//! Computes a hash of all code that determines the results of a build: the code through which a simulated packet passes.
 
 #![allow(clippy::disallowed_methods, reason = "a build script reads files")]
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// Directories next to this crate, if it is built in the repository.
+/// Directories next to this crate; missing if the crate is built outside of the repository.
 const CODE: &[&str] = &[
     "../core/src",
     "../aqm/src",
@@ -34,7 +34,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Adds a file, or all files in a directory, with their names.
+/// Adds the content and the name of a file, or of all files in a directory, to the hash.
 fn add(hash: &mut blake3::Hasher, name: &str, path: &Path) -> io::Result<()> {
     if path.is_dir() {
         let mut entries = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;

@@ -1,6 +1,6 @@
-//! Changes to a scenario's text before it is parsed: by the user (`--set`), for comparisons, for quick runs.
+//! Changes to the text of a scenario before the text is parsed: by the user (`--set`), for comparisons, and for quick runs.
 //!
-//! The result is a text again, so that the stored text is the one that was run.
+//! The result is again a text, so the stored text is exactly the text of the scenario that was run.
 
 use toml_edit::{DocumentMut, InlineTable, Item, TableLike, TomlError, Value};
 
@@ -12,8 +12,7 @@ pub enum EditError {
     NotToml(String),
     /// A part of the path does not exist.
     #[error(
-        "the path `{path}` does not exist: there is no `{part}`; write keys by name, flows by their `name`, other \
-         tables of a list by their number from 1, as in `flow.multicast.scheme` or `link.1.delay`"
+        "the path `{path}` does not exist: `{part}` was not found; a path consists of names of keys, the `name` of a flow, and the number (from 1) of any other table in a list, as in `flow.multicast.scheme` or `link.1.delay`"
     )]
     Nowhere {
         /// The path as given.
@@ -26,20 +25,20 @@ pub enum EditError {
 /// Treatment of a missing table on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
-    /// It is created.
+    /// A missing table is created.
     Made,
-    /// It is an error.
+    /// A missing table is an error.
     Named,
 }
 
-/// A scenario's text that is being changed. Comments and the order of keys do not change.
+/// The text of a scenario, and changes to it. Comments and the order of keys do not change.
 #[derive(Debug, Clone)]
 pub struct Edit {
     document: DocumentMut,
 }
 
 impl Edit {
-    /// Parses the text.
+    /// Parses the text of a scenario.
     ///
     /// # Errors
     /// If the text is not TOML.
@@ -73,7 +72,7 @@ impl Edit {
         Ok(())
     }
 
-    /// Keeps the tables of a list for which `keep` accepts the text of `key`.
+    /// Removes each table of a list unless `keep` accepts the table's text of `key`.
     pub fn retain(&mut self, list: &str, key: &str, keep: impl Fn(&str) -> bool) {
         match self.document.get_mut(list) {
             Some(Item::ArrayOfTables(tables)) => tables.retain(|table| keep(text(table, key))),
@@ -84,8 +83,8 @@ impl Edit {
         }
     }
 
-    /// Multiplies every time of the run by `factor`: duration, windows, starts, stops, changes and timetables. Only whole or
-    /// decimal seconds (`"200 s"`) are changed.
+    /// Multiplies all times of a scenario by `factor`: duration, windows, starts, stops, changes and timetables. Only times in
+    /// seconds, such as `"200 s"` or `"0.5 s"`, are changed.
     pub fn shorten(&mut self, factor: f64) {
         const TOP: &[&str] = &["duration", "warmup"];
         const FLOW: &[&str] = &["start", "stop", "join", "leave", "settle", "mute_after"];
@@ -99,7 +98,7 @@ impl Edit {
         list(root, "change").into_iter().for_each(|change| scale(change, &["at"], factor));
     }
 
-    /// Replaces the names of trace files by the traces, which `read` returns for each name.
+    /// Replaces the names of trace files by the contents of the files, which `read` returns for each name.
     ///
     /// # Errors
     /// The error of the first file that cannot be read.
@@ -133,7 +132,7 @@ impl Edit {
         self.document.to_string()
     }
 
-    /// Returns the table with the last key of a path, and the key.
+    /// Returns the table that contains the last key of a path, and this key.
     fn table<'a>(
         &'a mut self,
         path: &'a str,
@@ -160,14 +159,14 @@ impl Edit {
     }
 }
 
-/// Returns the table of a list with this `name`, or with this number from 1.
+/// Returns the table of a list whose `name` is `which`, or whose number, counted from 1, is `which`.
 fn member<'a>(mut tables: Vec<&'a mut dyn TableLike>, which: &str) -> Option<&'a mut dyn TableLike> {
     let named = |table: &&mut dyn TableLike| text(*table, "name") == which;
     let place = tables.iter().position(named).or_else(|| which.parse::<usize>().ok()?.checked_sub(1))?;
     (place < tables.len()).then(|| tables.swap_remove(place))
 }
 
-/// Returns the tables of a list, written either as `[[list]]` or in brackets.
+/// Returns the tables of a list, which is written either as `[[list]]` or as an array of inline tables.
 fn list<'a>(table: &'a mut dyn TableLike, key: &str) -> Vec<&'a mut dyn TableLike> {
     match table.get_mut(key) {
         Some(Item::ArrayOfTables(tables)) => {
@@ -186,7 +185,7 @@ fn text<'a>(table: &'a dyn TableLike, key: &str) -> &'a str {
     table.get(key).and_then(Item::as_str).unwrap_or_default()
 }
 
-/// Replaces a value and preserves the spaces and comments around it.
+/// Replaces a value and preserves the spaces and comments around the value.
 fn replace(old: &mut Value, mut new: Value) {
     *new.decor_mut() = old.decor().clone();
     *old = new;
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_set_by_name_and_number_as_toml_or_text() {
+    fn keys_of_named_and_numbered_tables_can_be_set_and_removed() {
         let mut edit = edit();
         edit.set("topology.leaves", "100").expect("it is there");
         edit.set("flow.a.scheme", "ormcc,beta=0.6").expect("it is there");
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_a_key_replaces_tables_with_inline_lists() {
+    fn list_of_tables_can_be_replaced_by_an_inline_list() {
         let mut edit = edit();
         edit.set("window", "[{ from = \"1 s\", to = \"2 s\" }]").expect("it is there");
         edit.set("window.1.to", "3 s").expect("it is there");
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn retain_filters_tables_of_a_list_by_the_text_of_a_key() {
+    fn tables_of_a_list_are_retained_by_the_text_of_a_key() {
         for lines in [
             "router = [{ is = \"a\" }, { is = \"b,c=1\" }]\n",
             "[[router]]\nis = \"a\"\n[[router]]\nis = \"b,c=1\"\n",

@@ -1,4 +1,4 @@
-//! Statistics of repeated runs: means with their intervals, fairness, fits.
+//! Statistics of repeated runs: means with confidence intervals, fairness, and fitted lines.
 
 use std::f64::consts::PI;
 
@@ -10,7 +10,7 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Returns the sample standard deviation (divisor `n - 1`); zero for fewer than two values.
+/// Returns the standard deviation of a sample (divisor `n - 1`); zero for fewer than two values.
 pub fn deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
@@ -25,14 +25,14 @@ pub fn variation(values: &[f64]) -> f64 {
     deviation(values) / mean(values)
 }
 
-/// Returns Jain's fairness index `(sum x)^2 / (n sum x^2)`: 1 for equal shares, `1/n` if a single share is not zero, NaN if all
+/// Returns Jain's fairness index `(sum x)^2 / (n sum x^2)`: 1 for equal shares, `1/n` if only one share is not zero, NaN if all
 /// shares are zero.
 pub fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     sum * sum / (shares.len() as f64 * squares)
 }
 
-/// Returns the quantile `p` (0 to 1), interpolated between neighbours; NaN without values.
+/// Returns the quantile `p` (0 to 1), interpolated between neighbouring values; NaN without values.
 pub fn quantile(values: &[f64], p: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -52,12 +52,13 @@ pub struct Estimate {
     pub mean: f64,
     /// Sample standard deviation of the runs.
     pub deviation: f64,
-    /// Half of the interval's width; NaN for fewer than two runs, which give no interval.
+    /// Half of the width of the confidence interval; NaN for fewer than two runs.
     pub half_width: f64,
 }
 
 impl Estimate {
-    /// Estimates from these values, one per run, with Student's t at [`CONFIDENCE`]. NaNs are ignored.
+    /// Computes the mean of these values, one per run, and its confidence interval with Student's t at [`CONFIDENCE`]. NaNs are
+    /// ignored.
     pub fn of(values: &[f64]) -> Estimate {
         let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         let (runs, deviation) = (values.len(), deviation(&values));
@@ -68,14 +69,14 @@ impl Estimate {
         Estimate { runs, mean: mean(&values), deviation, half_width }
     }
 
-    /// Returns the interval; both ends are the mean for fewer than two runs.
+    /// Returns the ends of the confidence interval. For fewer than two runs, both ends equal the mean.
     pub fn interval(&self) -> (f64, f64) {
         let half = if self.half_width.is_finite() { self.half_width } else { 0.0 };
         (self.mean - half, self.mean + half)
     }
 }
 
-/// Returns the `t` for which a variable of Student's distribution is within `-t .. t` with this probability (below 1).
+/// Returns the `t` for which a variable with Student's distribution is within `-t .. t` with this probability (below 1).
 pub fn student_t(probability: f64, freedom: usize) -> f64 {
     let mut above = 1.0;
     while student_within(above, freedom) < probability {
@@ -89,7 +90,7 @@ pub fn student_t(probability: f64, freedom: usize) -> f64 {
     above
 }
 
-/// Returns the probability that a variable of Student's distribution with `freedom` degrees of freedom is within `-t .. t`
+/// Returns the probability that a variable with Student's distribution and `freedom` degrees of freedom is within `-t .. t`
 /// (Abramowitz and Stegun, 26.7.3 and 26.7.4).
 fn student_within(t: f64, freedom: usize) -> f64 {
     let angle = (t / (freedom as f64).sqrt()).atan();
@@ -107,7 +108,7 @@ fn student_within(t: f64, freedom: usize) -> f64 {
 /// A straight line through points, by least squares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fit {
-    /// Rise per unit.
+    /// Change of the ordinate per unit of the abscissa.
     pub slope: f64,
     /// Value at zero.
     pub intercept: f64,
@@ -115,17 +116,17 @@ pub struct Fit {
     pub r_squared: f64,
 }
 
-/// Scale of the points of a line.
+/// Scale of the coordinates to which a line is fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
     /// The coordinates themselves.
     #[default]
     Linear,
-    /// The logarithms of both coordinates: the slope is an exponent.
+    /// The logarithms of both coordinates. The slope is then an exponent.
     Logarithmic,
 }
 
-/// A number of a fitted line.
+/// A property of a fitted line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trait {
     /// [`Fit::slope`].
@@ -138,7 +139,7 @@ pub enum Trait {
 }
 
 impl Fit {
-    /// Returns the selected number of the line.
+    /// Returns the selected property of the line.
     pub const fn get(&self, which: Trait) -> f64 {
         match which {
             Trait::Slope => self.slope,
@@ -149,7 +150,8 @@ impl Fit {
 }
 
 impl Scale {
-    /// Fits a line. Returns `None` for fewer than two different abscissas, and if a logarithm is undefined.
+    /// Fits a line to points on this scale. Returns `None` for fewer than two different abscissas, or if a logarithm is
+    /// undefined.
     pub fn fit(self, points: &[(f64, f64)]) -> Option<Fit> {
         let placed: Vec<(f64, f64)> = match self {
             Scale::Linear => points.to_vec(),
@@ -160,7 +162,7 @@ impl Scale {
     }
 }
 
-/// Fits a line. Returns `None` for fewer than two different abscissas.
+/// Fits a line to points. Returns `None` for fewer than two different abscissas.
 pub fn fit(points: &[(f64, f64)]) -> Option<Fit> {
     let n = points.len() as f64;
     let (mean_x, mean_y) =
@@ -216,8 +218,8 @@ mod tests {
     }
 
     #[test]
-    fn confidence_intervals_contain_the_true_mean_in_95_percent() {
-        // 2000 samples of ten normal values each: 95 % of the intervals hold the true mean.
+    fn confidence_intervals_contain_the_mean_in_95_percent_of_draws() {
+        // 2000 samples of ten normal values each: the intervals of 95 % of the samples contain the true mean.
         let mut rng = faircast_core::rng::Rng::new(7, 1);
         let mut normal = || (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
         let held = (0..2000)
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn single_run_has_no_interval_and_missing_values_are_ignored() {
+    fn single_run_has_no_confidence_interval_and_nans_are_ignored() {
         let one = Estimate::of(&[4.0]);
         assert!(one.half_width.is_nan());
         assert_eq!(one.interval(), (4.0, 4.0));
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fit_recovers_a_line_and_noise_lowers_its_r_squared() {
+    fn fit_recovers_a_line_and_noise_lowers_r_squared() {
         let exact = fit(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]).expect("a line");
         near(exact.slope, 2.0, 1e-12);
         near(exact.intercept, 1.0, 1e-12);

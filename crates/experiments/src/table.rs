@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of rows of `bottlenecks.csv` for each window.
 pub(crate) const BOTTLENECKS: usize = 100;
 
-/// A table with named, typed columns of equal length.
+/// A table whose columns have names, types and equal lengths.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     /// Name of the table and of its file.
@@ -21,7 +21,7 @@ pub enum Column {
     Whole(Vec<u64>),
     /// Numbers; NaN is written as an empty field.
     Number(Vec<f64>),
-    /// Texts from a small set.
+    /// Texts, with few different values.
     Text(Vec<String>),
 }
 

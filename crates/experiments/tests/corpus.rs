@@ -1,4 +1,4 @@
-//! Replays the fuzzer's corpus of texts without the fuzzer.
+//! Runs the fuzz targets on stored texts of the fuzzer's corpus. The fuzzer itself is not needed.
 
 #[path = "../../../fuzz/texts.rs"]
 mod texts;

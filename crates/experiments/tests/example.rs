@@ -1,9 +1,9 @@
-//! Tests that the example runs to its end with the expected result.
+//! Tests that the example runs to completion with the expected result.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Returns the path of an example, which is built in a directory next to the tests.
+/// Returns the path of an example's executable. Its directory is next to the directory of the tests.
 fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     test.ancestors().nth(2).expect("tests lie in `deps`").join("examples").join(name)

@@ -1,4 +1,4 @@
-//! Tests that forecasts are close to the cost of runs.
+//! Tests that forecasts are close to the real cost of runs.
 
 use faircast_experiments::run::forecast::forecast;
 use faircast_experiments::run::stored_results::StoredResults;
@@ -16,7 +16,7 @@ fn options() -> RunOptions {
     RunOptions { threads: NonZeroUsize::new(1), ..RunOptions::default() }
 }
 
-/// Returns the forecast number of packets over links, relative to the number in the run.
+/// Returns the ratio of the forecast number of link traversals to the number in the run.
 fn ratio(text: &str) -> f64 {
     let scenario = scenario(text);
     let ahead = forecast(&scenario, &options()).expect("it may be run");
@@ -36,7 +36,7 @@ bottleneck = { rate = "4 Mbit/s", delay = "20 ms", queue = "50 packets" }
 "#;
 
 #[test]
-fn forecasts_of_packets_are_within_a_factor_of_two() {
+fn forecast_packet_counts_are_at_most_a_factor_of_two_wrong() {
     let flow = |lines: &str| format!("{NETWORK}\n[[flow]]\nname = \"a\"\nfrom = \"src1\"\n{lines}");
     let session = "kind = \"session\"\nscheme = \"ormcc\"\nto = \"leaf*\"\n";
     let tcp = "kind = \"tcp-sack\"\nto = \"leaf1\"\n";
@@ -89,6 +89,6 @@ fn forecast_excludes_stored_runs() {
     let rest = forecast(&scenario, &options).expect("it may be run");
     assert_eq!((rest.runs, rest.stored, rest.simulated), (3, 1, 120.0));
     let all = forecast(&scenario, &RunOptions { kept: None, ..options }).expect("it may be run");
-    // With other seeds, flows start at other times.
+    // Flows start at different times with other seeds.
     assert!((all.traversals / rest.traversals - 1.5).abs() < 0.05, "{all:?} {rest:?}");
 }

@@ -1,4 +1,4 @@
-//! Estimates of a scenario's memory before it is built.
+//! Tests estimates of the memory of a scenario, which are made before the network is laid out.
 
 use faircast_experiments::run::{RunError, RunOptions, Silent, run};
 use faircast_experiments::scenario::{Diagnostics, Scenario};
@@ -103,7 +103,7 @@ fn scenarios_too_large_for_memory_are_refused_before_layout() {
         let text = changed(text, &[(from, to)]);
         let refused = Scenario::parse(&text, "t.toml");
         if what.is_empty() {
-            // The values are large but permitted: packets that the queue drops take no memory.
+            // These values are large but permitted, because packets that the queue drops take no memory.
             assert!(refused.is_ok(), "{to}: {refused:?}");
             continue;
         }

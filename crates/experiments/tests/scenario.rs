@@ -1,4 +1,4 @@
-//! Scenarios from file to results: the same bytes with any number of threads or shards.
+//! Runs scenarios from the file to the results. The results must have equal bytes with any number of threads or shards.
 
 use faircast_experiments::results::Shard;
 use faircast_experiments::results::{self, MergeError, Results, merge};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
-/// Two points, three seeds, a session with four receivers, TCP, and datagrams; a link that changes.
+/// A sweep of two points with three seeds: a session with four receivers, TCP, datagrams, and a link that changes.
 const SMALL: &str = r#"
 title = "A little of everything"
 duration = "12 s"
@@ -212,7 +212,7 @@ fn every_packet_of_a_session_round_trips_in_the_wire_format() {
     assert!(codec.packets > 1_000, "{codec:?}");
     assert_eq!((codec.wrong, codec.refused), (0, 0), "{codec:?}");
     assert_eq!(codec.same + codec.rounded, codec.packets);
-    // Shares of short runs with competing TCP are chaotic, so only their means can be compared.
+    // The shares of short runs with competing TCP vary chaotically, so only their means can be compared.
     let mean = |results: &Results| {
         let rates = [results.metric(0, "multicast.rate"), results.metric(1, "multicast.rate")].concat();
         rates.iter().sum::<f64>() / rates.len() as f64
@@ -231,7 +231,7 @@ fn results_have_one_row_per_seed_and_seeds_differ() {
     assert_eq!(results.jobs.len(), 6);
 }
 
-/// Stores each status, and requests to stop after the first completed run.
+/// Stores each status, and requests that the runs stop after the first completed run.
 #[derive(Default)]
 struct Impatient(Mutex<Vec<Status>>);
 
@@ -264,7 +264,7 @@ fn shard_numbers_are_parsed_and_empty_shards_refused() {
     assert!(matches!(run(&small(), &options, &Silent), Err(RunError::EmptyShard(_, 6))));
 }
 
-/// Dissects a file with tshark: one line for each packet with these fields.
+/// Dissects a file with tshark. Returns these fields of each packet.
 fn dissect(file: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut tshark = Command::new("tshark");
     tshark.arg("-r").arg(file).args(["-T", "fields", "-E", "separator=|"]);
@@ -321,7 +321,7 @@ fn wireshark_decodes_captured_packets() {
     assert!(sacks.iter().any(|packet| !packet[0].is_empty()));
 }
 
-/// Counts the packets of a pcapng file by ECN codepoint: not capable, ECT(1), ECT(0), marked.
+/// Counts the packets of a pcapng file by ECN codepoint: not ECN-capable, ECT(1), ECT(0), CE.
 fn codepoints(file: &[u8]) -> [usize; 4] {
     let (mut counts, mut at) = ([0; 4], 0);
     while let Some([kind, length]) = file.get(at..at + 8).map(|head| {
@@ -380,7 +380,7 @@ queue = { set = "topology.bottleneck.queue", to = ["red,buffer=60,ecn", "dualpi2
 }
 
 #[test]
-fn unicast_delays_and_bottleneck_links_are_metrics() {
+fn metrics_include_unicast_delays_and_bottleneck_counts() {
     let scenario = r#"
 title = "Delays"
 duration = "20 s"
@@ -427,7 +427,7 @@ links = ["left->right", "a->b"]
     let scenario = Scenario::parse(scenario, "delays.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
     let results = run(&scenario, &threads(1), &Silent).expect("it runs");
     let metric = |name: &str| results.metric(0, name)[0];
-    // 5 ms over its own link, and 8 ms of transmission.
+    // The flow's own link has a delay of 5 ms and a transmission time of 8 ms.
     assert!((metric("alone.delay") - 0.013).abs() < 1e-6, "{}", metric("alone.delay"));
     assert!((metric("alone.delay.p99") / 0.013 - 1.0).abs() < 0.05);
     for group in ["prague", "cubic"] {
@@ -446,7 +446,7 @@ links = ["left->right", "a->b"]
 }
 
 #[test]
-fn bottlenecks_of_a_tree_are_known_without_probes() {
+fn bottlenecks_of_a_tree_are_found_without_probes() {
     let scenario = r#"
 title = "A tree"
 duration = "20 s"
@@ -480,7 +480,7 @@ to = "leaf2"
     let [only] = &found[..] else { panic!("{found:?}") };
     assert!(only.link.ends_with("->leaf1") && only.runs == 2, "{only:?}");
     assert!(only.utilisation > 0.8 && only.dropped_early > 0.0 && only.dropped_full == 0.0, "{only:?}");
-    // The other links carry data and acknowledgements of two flows, over two links each.
+    // Two flows, each with data and acknowledgements, cross two other links each.
     assert_eq!(results.metric(0, "links.bottlenecks"), [1.0, 1.0]);
     assert!((0.19..0.22).contains(&results.metric(0, "links.others.utilisation")[0]));
 }
@@ -575,7 +575,7 @@ low = 0.9
     }
 }
 
-/// Sessions of several layers with a part, and a timetable of representatives; a fit; a transfer of a few packets.
+/// A layered session with a part, a session with a timetable of representatives, a fit, and a transfer of a few packets.
 const EVERYTHING: &str = r#"
 title = "Layers, parts and fits"
 duration = "30 s"
@@ -625,12 +625,12 @@ against = ["300 kbit/s", "1 Mbit/s"]
 links = "hub->leaf1"
 "#;
 
-/// Comparisons within a group; a group with one flow or receiver does not have them.
+/// Metrics that compare the members of a group. A group with a single flow or receiver does not have these metrics.
 const AMONG: [&str; 7] =
     ["jain", "rate.max", "rate.min", "rate.sd", "layers.agreement", "joins.max", "leaves.max"];
 
-/// Returns whether a known metric may be missing in a run. Examples are a metric of a layer that no receiver joined, a comparison within a
-/// group with one member, or an undefined value of a group without packets.
+/// Returns whether a predicted metric may be missing in a run. Examples are a metric of a layer that no receiver joined, a
+/// comparison within a group of one member, or an undefined value of a group without packets.
 fn may_be_missing(name: &str, of_one: &[&str], idle: &[&str]) -> bool {
     let bare = name.split('@').next().unwrap_or(name);
     let numbered = bare.split('.').any(|word| word.parse::<u32>().is_ok());
@@ -640,7 +640,7 @@ fn may_be_missing(name: &str, of_one: &[&str], idle: &[&str]) -> bool {
     numbered || of(of_one, &AMONG) || of(idle, &["cov", "loss"])
 }
 
-/// Tests that claims are checked against the metric names that runs produce.
+/// Tests that runs produce exactly the predicted metric names, against which claims are checked.
 #[test]
 fn runs_produce_the_predicted_metric_names() {
     let cases: [(&str, &[&str], &[&str]); 2] =

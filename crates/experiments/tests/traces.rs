@@ -82,7 +82,7 @@ fn outcome(mode: Mode) -> Results {
 }
 
 #[test]
-fn links_follow_their_trace_and_repeat_it() {
+fn links_follow_and_repeat_their_rate_trace() {
     let results = outcome(Mode::Eager);
     let rate = |window: &str| results.metric(0, &format!("tcp.rate@{window}"))[0];
     for (window, rate_of_link) in [("slow", 2e6), ("fast", 4e6), ("again", 2e6)] {
@@ -94,19 +94,19 @@ fn links_follow_their_trace_and_repeat_it() {
 #[test]
 fn sources_send_the_bytes_of_their_trace_in_whole_packets() {
     let results = outcome(Mode::Eager);
-    // 3 packets, then 1 and 1, then 40, of 500 bytes each.
+    // 45 packets of 500 bytes each: 3, then 1 and 1, then 40.
     assert_eq!(results.metric(0, "talk.sent"), [45.0; 2]);
     assert_eq!(results.metric(0, "writes.sent"), [10.0; 2], "and none again");
 }
 
 #[test]
-fn both_engines_give_equal_results_with_traces() {
+fn both_simulator_modes_give_equal_results_with_traces() {
     let (eager, evented) = (outcome(Mode::Eager), outcome(Mode::Evented));
     assert_eq!(eager.totals.digest, evented.totals.digest);
 }
 
 #[test]
-fn trace_errors_name_their_line() {
+fn error_about_a_trace_contains_the_number_of_the_line() {
     let wrong = |from: &str, to: &str| {
         let text = SCENARIO.replacen(from, to, 1);
         assert_ne!(text, SCENARIO);

@@ -1,10 +1,11 @@
-//! Sessions in trees and behind routers that help them, with a competing TCP flow at every exit.
+//! Tests sessions with agents or active routers that compete with a TCP flow at every exit of a network.
 
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_experiments::run::{RunOptions, Silent, run};
 use faircast_experiments::scenario::Scenario;
 
-/// A tree of two levels with nine exits, each with a TCP flow; for sessions with agents or routers.
+/// Returns a scenario with a network tree of two levels and nine exits, each with a TCP flow. `tree` has the keys for a session
+/// with agents. `routers` is the function of the active routers, or empty.
 fn exits(scheme: &str, tree: &str, routers: &str) -> String {
     let routers = if routers.is_empty() {
         String::new()
@@ -61,11 +62,11 @@ fn metric(text: &str, names: &[&str]) -> Vec<Vec<f64>> {
 }
 
 #[test]
-fn sessions_progress_with_competing_tcp_at_every_exit() {
+fn sessions_make_progress_with_competing_tcp_at_every_exit() {
     let mut tried = 0;
     for scheme in CATALOGUE.iter().map(|entry| entry.name) {
         let plain: Scheme = scheme.parse().expect("a scheme of the catalogue");
-        // A tree requires that parents repair, which is an option of MTCP.
+        // A session tree requires repairs by parents, which are an option of MTCP.
         let (text, tree) = match plain.routers().is_some() {
             true => (scheme.to_owned(), ""),
             false => (format!("{scheme},preset=published"), "fan_out = 2"),
@@ -92,7 +93,7 @@ fn sessions_progress_with_competing_tcp_at_every_exit() {
     assert!(tried >= 3, "MTCP, RACCOOM and RMANP at least");
 }
 
-/// A scenario with this topology, this fan-out of the session, and TCP at these exits.
+/// Returns a scenario with this topology, this fan-out of the session, and a TCP flow at each of these exits.
 fn shared(topology: &str, fan_out: u32, exits: &str) -> String {
     format!(
         r#"
@@ -123,9 +124,9 @@ to = "120 s"
     )
 }
 
-/// Reports to agents cross the links that TCP fills, and many reports are lost.
+/// The reports to agents cross links that TCP fills, and many of these reports are lost.
 #[test]
-fn mtcp_in_a_tree_gets_three_tenths_of_tcps_rate() {
+fn mtcp_in_a_tree_gets_at_least_three_tenths_of_tcps_rate() {
     let star = r#"
 kind = "star"
 leaves = 20

@@ -1,8 +1,8 @@
-//! First answers if answers are delayed by the truncated exponential distribution (paper 000, 3.1.4).
+//! Number of early answers of a group, if the delays of the answers have a truncated exponential distribution (paper 000, 3.1.4).
 
 use faircast_core::suppress::TruncatedExponential;
 
-/// Returns the probability of a delay below `part` of the longest delay.
+/// Returns the probability that a delay is below `part`, a share of the longest delay.
 pub fn probability_below(law: TruncatedExponential, part: f64) -> f64 {
     let steepness = f64::from(law.steepness());
     (steepness * part.clamp(0.0, 1.0)).exp_m1() / steepness.exp_m1()
@@ -14,8 +14,9 @@ pub fn mean(law: TruncatedExponential) -> f64 {
     1.0 + 1.0 / steepness.exp_m1() - 1.0 / steepness
 }
 
-/// Returns the number of `receivers` that answer before the first answer suppresses the rest. Their delays end at most
-/// `silencing` after the first delay `first`; all are shares of the longest delay, and `silencing` is a round trip.
+/// Returns the expected number of answers of a group of `receivers` receivers. The first answer has the delay `first` and
+/// suppresses answers whose delays end more than `silencing` later, which corresponds to a round-trip time. `first` and
+/// `silencing` are shares of the longest delay.
 pub fn early(law: TruncatedExponential, receivers: u32, first: f64, silencing: f64) -> f64 {
     f64::from(receivers) * probability_below(law, first + silencing)
 }
@@ -40,7 +41,7 @@ mod tests {
         assert_eq!((probability_below(law, -1.0), probability_below(law, 2.0)), (0.0, 1.0));
     }
 
-    /// Analysis A6: in a large group few receivers answer early.
+    /// Analysis A6: in a large group, few receivers answer early.
     #[test]
     fn number_of_early_answers_matches_the_formula() {
         let (law, mut rng, receivers) = (TruncatedExponential::new(10.0), Rng::new(8, 8), 1000);

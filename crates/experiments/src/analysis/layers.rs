@@ -1,14 +1,14 @@
-//! Mean rate of a receiver of layers: RLC's chain of levels (paper 004, 3).
+//! Mean rate of a receiver of a session of several layers: RLC's Markov chain of levels (paper 004, 3).
 
-/// Returns the constant K of the mean rate K s / (tau sqrt(P W p)). A receiver moves up a level at synchronisation points and
-/// down at losses; each level has twice the rate of the level below. `points` is P W times the loss event rate: the number of
-/// base layer packets between two synchronisation points, times the probability that a packet is a loss event.
+/// Returns the constant K of the mean rate K s / (tau sqrt(P W p)). A receiver moves up a level at a synchronisation point and
+/// down a level at a loss. Each level has twice the rate of the level below. `points` is P W p: the number of base layer packets
+/// between two synchronisation points, times the probability that a packet starts a loss event.
 ///
-/// The chain is unlimited in both directions here; a real chain ends at the base layer.
+/// The chain in this code is unlimited in both directions; a real chain ends at the base layer.
 pub fn rlc_constant(points: f64) -> f64 {
-    // A level is left upwards at a rate of 1 / (P W 2^i) and downwards at p 2^i, in units of 1 / tau.
+    // The receiver leaves level i upwards at a rate of 1 / (P W 2^i) and downwards at a rate of p 2^i, in units of 1 / tau.
     let log_ratio = |level: i32| -(points.ln() + (f64::from(level) * 2.0 + 1.0) * 2f64.ln());
-    // The most likely level: below it the chain tends upwards, above it downwards.
+    // The most likely level. A receiver tends to move up below this level, and down above this level.
     let middle = (-(points.ln() / 2f64.ln() + 1.0) / 2.0).round() as i32;
     let (mut sum, mut rate) = (0.0, 0.0);
     let mut add = |level: i32, weight: f64| {
@@ -26,7 +26,7 @@ pub fn rlc_constant(points: f64) -> f64 {
     rate / sum * points.sqrt()
 }
 
-/// Distance from the most likely level beyond which levels are negligible.
+/// Number of levels that are evaluated above the most likely level, and also below; other levels are negligible.
 const FAR: i32 = 40;
 
 #[cfg(test)]

@@ -1,18 +1,19 @@
-//! Lost packets against loss events: a Markov chain of the window of an AIMD sender (paper 000, 2.2.1.3).
+//! Ratio of lost packets to loss events: a Markov chain whose states are the windows of an AIMD sender (paper 000, 2.2.1.3).
 //!
-//! In state `x` the sender sends `x` packets in a round trip. A round trip without loss changes the state to `x + 1`, one with
-//! loss to half of `x`. Both models have the same probability of a loss; they differ in the number of packets lost with it.
+//! In state `x` the sender sends `x` packets in a round trip. A round trip without loss changes the state to `x + 1`, a round
+//! trip with loss to half of `x`. Two models have the same probability of a first loss in a round trip, and differ in the number
+//! of packets that are lost after the first.
 
 /// Models of packet loss within a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Losses {
-    /// Each packet independently.
+    /// Each packet is lost independently.
     Independent,
-    /// After the first lost packet, the rest of the round trip is lost, as at the end of a full queue.
+    /// After the first lost packet, all later packets of the round trip are lost, as at the end of a full queue.
     Bursty,
 }
 
-/// Lost packets and loss events, both per packet sent.
+/// Number of lost packets and number of loss events, both per packet sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     /// Probability that a packet is lost if no earlier packet of the round trip was lost, "p".
@@ -26,17 +27,18 @@ pub struct Point {
 }
 
 impl Point {
-    /// Returns the lost packets per loss event, the ordinate of paper 000, figure 2.10.
+    /// Returns the number of lost packets per loss event, the ordinate of paper 000, figure 2.10.
     pub fn ratio(&self) -> f64 {
         self.indications / self.events
     }
 }
 
-/// Natural logarithm of the probability below which states are ignored.
+/// Natural logarithm of the probability below which a state is ignored.
 const NEVER_REACHED: f64 = -600.0;
 
-/// Returns the stationary probabilities of windows of 1 to `largest` packets; entry 0 is window 1. `first_loss` (above 0, at most
-/// 1) is the loss probability of the first packet of a round trip, and of each packet after one that arrived.
+/// Returns the stationary probabilities of windows of 1 to `largest` packets; entry 0 is for a window of 1. `first_loss` (above
+/// 0, at most 1) is the loss probability of the first packet of a round trip, and of each packet whose predecessors in the round
+/// trip arrived.
 ///
 /// # Panics
 ///
@@ -47,12 +49,12 @@ pub fn windows(first_loss: f64, largest: usize) -> Vec<f64> {
     assert!(first_loss > 0.0 && first_loss <= 1.0, "a probability above zero, not {first_loss}");
     assert!(largest > 0, "there is a smallest window");
     let arrives = (-first_loss).ln_1p();
-    // Growth from 1 to n takes n (n - 1) / 2 consecutive packets without loss.
+    // To grow the window from 1 to n, n (n - 1) / 2 consecutive packets must arrive.
     let reached = |n: usize| (n * (n - 1) / 2) as f64 * arrives > NEVER_REACHED;
     let states = (1..=largest).take_while(|&n| n == 1 || reached(n)).last().unwrap_or(1);
     let mut weights = vec![0.0; largest + 1];
     weights[states] = 1.0;
-    // The flow up from k to k + 1 equals the flow down from windows above k whose half is at most k.
+    // In equilibrium, the flow from state k up to k + 1 equals the flow down from all states above k to state k and lower states.
     for k in (1..states).rev() {
         let down: f64 = (k + 1..=(2 * k + 1).min(states)).map(|x| weights[x] * has_loss(x, arrives)).sum();
         weights[k] = down / (k as f64 * arrives).exp();
@@ -63,12 +65,13 @@ pub fn windows(first_loss: f64, largest: usize) -> Vec<f64> {
     weights
 }
 
-/// Returns the probability of a loss among `x` packets, each of which arrives with probability e^`arrives`.
+/// Returns the probability that at least one of `x` packets is lost. Each packet arrives with probability e^`arrives`.
 fn has_loss(x: usize, arrives: f64) -> f64 {
     -(x as f64 * arrives).exp_m1()
 }
 
-/// Returns the lost packets and loss events of a sender with windows up to `largest`; see [`windows`].
+/// Returns the numbers of lost packets and loss events, per packet sent, of a sender whose window is at most `largest`.
+/// [`windows`] describes the parameters.
 ///
 /// # Panics
 ///
@@ -90,14 +93,14 @@ pub fn point(losses: Losses, first_loss: f64, largest: usize) -> Point {
     Point { first_loss, indications, events, window }
 }
 
-/// Returns the mean number of packets lost out of `x` if the first lost packet and all later packets are lost.
+/// Returns the mean number of lost packets among `x` packets if all packets after the first lost packet are also lost.
 fn lost_in_burst(x: usize, first_loss: f64) -> f64 {
     let arrives = (-first_loss).ln_1p();
     x as f64 - (1.0 - first_loss) * has_loss(x, arrives) / first_loss
 }
 
-/// Returns the point of a model at which the share `indications` of the packets is lost, by bisection. Returns `None` if no
-/// `first_loss` between 10^-9 and 1 gives this share.
+/// Returns the point at which the share `indications` of all packets is lost under this loss model. Searches `first_loss` by
+/// bisection. Returns `None` if no `first_loss` between 10^-9 and 1 gives this share.
 pub fn point_at(losses: Losses, indications: f64, largest: usize) -> Option<Point> {
     let (mut low, mut high) = (1e-9_f64, 1.0_f64);
     let lost = |first_loss| point(losses, first_loss, largest).indications;
@@ -137,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Analysis A1: the numbers of the first model.
+    /// Analysis A1: the published numbers for independent losses.
     #[test]
     fn independent_losses_exceed_loss_events_by_up_to_a_quarter() {
         let ratios = [
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_events_of_6000_packets_match_published_numbers() {
+    fn number_of_loss_events_in_6000_packets_is_as_published() {
         for (p, events) in [(0.04, 212.0), (0.1, 507.0), (0.2, 983.0)] {
             assert_near(6000.0 * point(Losses::Independent, p, 100).events, events, 0.005);
         }
@@ -180,7 +183,7 @@ mod tests {
         }
     }
 
-    /// Analysis A1: the numbers of the second model, whose loss rates have at most three digits.
+    /// Analysis A1: the published numbers for bursty losses. The published loss rates have at most three significant digits.
     #[test]
     fn bursty_losses_have_many_lost_packets_for_each_loss_event() {
         let points = [

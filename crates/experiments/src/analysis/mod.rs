@@ -1,4 +1,5 @@
-//! The papers' calculations about their schemes, as functions: for figures, and as references for the simulator.
+//! Functions for the calculations of the papers about the schemes. The results are used for figures and as reference values for
+//! the simulator.
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! ORMCC's properties (paper 000, appendix C): it follows the most congested path, shares this path with TCP, and its number of
-//! reports does not grow with the group.
+//! Properties of ORMCC (paper 000, appendix C). The source follows the most congested path, and its session shares this path with
+//! TCP. The number of reports does not grow with the group.
 
 use faircast_core::time::{Rate, Span};
 
@@ -8,9 +8,10 @@ use faircast_core::time::{Rate, Span};
 pub struct Bottleneck {
     /// Rate of the bottleneck, "W".
     pub rate: Rate,
-    /// Buffer in bytes, "Q". If the queue never empties, only the part that does empty counts.
+    /// Buffer of the bottleneck in bytes, "Q". If the queue never empties, only the part of the buffer that drains and fills
+    /// again counts.
     pub buffer: u64,
-    /// Growth of the rates of all other flows at the bottleneck, relative to that of the session, "gamma".
+    /// Growth of the rates of all other flows at the bottleneck together, relative to the growth of the session's rate, "gamma".
     pub others: f64,
 }
 
@@ -25,24 +26,24 @@ impl Bottleneck {
         8.0 * self.buffer as f64
     }
 
-    /// Returns the time from the moment at which the sum of all rates equals the bottleneck's rate to the first loss (C.4).
-    /// `growth` is that of the session's rate.
+    /// Returns the time until the first loss, counted from the moment at which the sum of all rates equals the bottleneck's rate
+    /// (C.4). `growth` is the growth of the session's rate.
     pub fn time_to_overflow(&self, growth: f64) -> Span {
         Span::from_secs_f64((2.0 * self.buffer_bits() / ((1.0 + self.others) * growth)).sqrt())
     }
 
-    /// Returns the excess of the sum of all rates over the bottleneck's rate at the first loss (C.5).
+    /// Returns the amount by which the sum of all rates exceeds the bottleneck's rate at the first loss (C.5).
     pub fn overload(&self, growth: f64) -> Rate {
         Rate::from_bps((2.0 * growth * self.buffer_bits() * (1.0 + self.others)).sqrt())
     }
 
-    /// Returns the session's throughput behind the bottleneck at the first loss, if it sends at `rate` (C.6).
+    /// Returns the session's throughput behind the bottleneck at the first loss, if the session sends at `rate` (C.6).
     pub fn throughput_at_congestion(&self, rate: Rate, growth: f64) -> Rate {
         rate * (1.0 / (1.0 + self.overload(growth).bps() / self.rate.bps()))
     }
 
-    /// Returns the value that selects the representative: the receiver with the lowest value (C.8). If all buffers are equal, the
-    /// result does not depend on them, as in the thesis.
+    /// Returns the value by which the representative is selected: the receiver with the lowest value becomes the representative
+    /// (C.8). If all buffers have the same size, the selection does not depend on this size, as in the paper.
     pub fn standing(&self) -> f64 {
         self.rate.bps() / (self.buffer_bits() * (1.0 + self.others)).sqrt()
     }
@@ -55,35 +56,35 @@ pub struct Pair {
     pub session: Rate,
     /// The bottleneck's rate, "W".
     pub bottleneck: Rate,
-    /// Increase of each of the two rates from then until the loss, "d".
+    /// Increase of each of the two rates from this moment until the loss, "d".
     pub rise: Rate,
 }
 
 impl Pair {
-    /// Returns the session's rate over TCP's when the sum of both rates equals the bottleneck's rate.
+    /// Returns the ratio of the session's rate to TCP's rate when the sum of both rates equals the bottleneck's rate.
     pub fn ratio_before(&self) -> f64 {
         self.session.bps() / (self.bottleneck.bps() - self.session.bps())
     }
 
-    /// Returns the rates after both have cut: the session to `beta` of its throughput, TCP to half its rate.
+    /// Returns the rates after the cuts: the session cuts its rate to `beta` times its throughput, TCP to half of its rate.
     pub fn after(&self, beta: f64) -> (Rate, Rate) {
         let (x, w, d) = (self.session.bps(), self.bottleneck.bps(), self.rise.bps());
         let session = beta * w * (x + d) / (w + 2.0 * d);
         (Rate::from_bps(session), Rate::from_bps((w - x + d) / 2.0))
     }
 
-    /// Returns the session's rate over TCP's after both have cut.
+    /// Returns the ratio of the session's rate to TCP's rate after the cuts of both flows.
     pub fn ratio_after(&self, beta: f64) -> f64 {
         let (session, tcp) = self.after(beta);
         session.bps() / tcp.bps()
     }
 
-    /// Returns the decrease factor with which the ratio moves towards one (C.11).
+    /// Returns the decrease factor with which the ratio of the two rates approaches one (C.11).
     pub fn fair_beta(&self) -> f64 {
         0.5 + self.rise.bps() / self.bottleneck.bps()
     }
 
-    /// Returns the same pair after both rates have grown until their sum equals the bottleneck's rate again.
+    /// Returns the pair after a cut, when both rates have grown until their sum equals the bottleneck's rate again.
     #[must_use]
     pub fn next(&self, beta: f64) -> Pair {
         let (session, tcp) = self.after(beta);
@@ -92,14 +93,15 @@ impl Pair {
     }
 }
 
-/// Parameters of the number of reports when the most congested bottleneck changes (paper 000, C.4).
+/// Parameters that determine the number of reports after a change of the most congested bottleneck (paper 000, C.4).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Feedback {
     /// Packets sent per second, "v".
     pub packets_per_sec: f64,
-    /// Reports per packet of a receiver without suppression, "p": loss events, not lost packets.
+    /// Number of reports per packet that a receiver sends without suppression, "p": one report per loss event, not per lost
+    /// packet.
     pub reports_per_packet: f64,
-    /// Number of receivers behind the new most congested bottleneck, "N".
+    /// Number of receivers behind the bottleneck that is now the most congested, "N".
     pub receivers: u32,
     /// The shortest round-trip time of these receivers, "RTT_min".
     pub nearest: Span,
@@ -110,24 +112,27 @@ impl Feedback {
         self.packets_per_sec * self.reports_per_packet * secs
     }
 
-    /// Returns the number of reports of all receivers before the new representative suppresses them.
+    /// Returns the number of reports that all receivers together send after a change, before the reports of the new
+    /// representative suppress other reports.
     pub fn per_change(&self) -> f64 {
         self.reports_in(f64::from(self.receivers) * self.nearest.as_secs_f64())
     }
 
-    /// Returns the number of reports until the next change after `period`, which is at least a round trip.
+    /// Returns the number of reports between two changes that are `period` apart. `period` is at least a round-trip time.
     pub fn per_period(&self, period: Span) -> f64 {
         self.reports_in(period.as_secs_f64() + self.redundant_secs())
     }
 
-    /// Returns the number of reports in a session of this length when the bottleneck changes `changes_per_sec` times a second at
-    /// random (C.13). Without changes it is that of one receiver (C.14).
+    /// Returns the number of reports in a session of this length if the most congested bottleneck changes at random,
+    /// `changes_per_sec` times per second on average (C.13). Without changes, this is the number of reports of one receiver
+    /// (C.14).
     pub fn in_session(&self, changes_per_sec: f64, length: Span) -> f64 {
         let secs = length.as_secs_f64();
         self.reports_in(secs + changes_per_sec * secs * self.redundant_secs())
     }
 
-    /// Returns the total time for which receivers other than the representative report after a change, in seconds.
+    /// Returns the time after a change for which receivers other than the representative send reports, summed over these
+    /// receivers, in seconds.
     fn redundant_secs(&self) -> f64 {
         f64::from(self.receivers.saturating_sub(1)) * self.nearest.as_secs_f64()
     }
@@ -152,13 +157,13 @@ mod tests {
         assert_eq!(growth, 32_000.0);
         let level = MEGABIT.throughput_at_congestion(Rate::from_mbps(0.5), growth);
         assert_near(level.bps(), 391_503.4, 1e-6);
-        // The queue fills completely in this time.
+        // In this time the queue grows from zero to the size of the buffer.
         let time = MEGABIT.time_to_overflow(growth).as_secs_f64();
         assert_near(MEGABIT.overload(growth).bps() * time / 2.0, 400_000.0, 1e-6);
     }
 
     #[test]
-    fn lowest_standing_means_lowest_throughput_at_congestion() {
+    fn lower_standing_implies_lower_throughput_at_congestion() {
         let (mut rng, growth, rate) = (Rng::new(3, 1), 32_000.0, Rate::from_mbps(0.5));
         let mut any = || Bottleneck {
             rate: Rate::from_mbps(0.5 + 5.0 * rng.unit()),
@@ -174,7 +179,7 @@ mod tests {
 
     /// Analysis A4: identity C.10.
     #[test]
-    fn change_of_the_ratio_equals_the_printed_product() {
+    fn change_of_the_rate_ratio_equals_the_printed_product() {
         let mut rng = Rng::new(3, 2);
         for _ in 0..1000 {
             let (w, x, d) = (1e6, 1e5 + 8e5 * rng.unit(), 1e5 * rng.unit());
@@ -191,9 +196,9 @@ mod tests {
         }
     }
 
-    /// Analysis A4: the fair decrease factor is in the range that the thesis recommends.
+    /// Analysis A4: the fair decrease factor is in the range that the paper recommends.
     #[test]
-    fn shares_converge_with_the_fair_decrease_factor() {
+    fn session_and_tcp_rates_converge_with_the_fair_decrease_factor() {
         let (w, growth) = (1e6, 32_000.0);
         let path = Bottleneck { others: 1.0, ..MEGABIT };
         let time = path.time_to_overflow(growth).as_secs_f64();
@@ -223,7 +228,7 @@ mod tests {
 
     /// Analysis A6.
     #[test]
-    fn report_counts_match_one_receiver_plus_few_at_each_change() {
+    fn each_change_of_the_bottleneck_adds_few_reports() {
         let session = Span::from_secs(1000);
         assert_near(FEEDBACK.in_session(0.01, session), 429.9, 0.0005);
         assert_near(FEEDBACK.in_session(0.0, session), 417.0, 1e-9);

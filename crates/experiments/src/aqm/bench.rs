@@ -41,30 +41,30 @@ pub enum BenchError {
 /// Actions of a queue in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Acted {
-    /// The queue was not the bottleneck: hardly any packets waited.
+    /// The queue was not the bottleneck: almost no packets waited.
     Idle,
-    /// The queue dropped packets only when it was full.
+    /// The queue dropped packets only when its buffer was full.
     OverflowOnly,
     /// The queue discipline dropped, marked or reordered packets.
     Yes,
 }
 
-/// Results of one run: a load under a queue.
+/// Results of one run: a load on a queue.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// Number of the load.
+    /// Index of the load.
     pub load: usize,
-    /// Number of the queue.
+    /// Index of the queue.
     pub queue: usize,
     /// Random seed of the run.
     pub seed: u64,
     /// Actions of the queue.
     pub acted: Acted,
-    /// Mean delay of a packet in seconds, its own transmission included.
+    /// Mean delay of a packet at the bottleneck in seconds, including the packet's transmission.
     pub delay: f64,
     /// 95 % quantile of the delay, in seconds.
     pub delay_p95: f64,
-    /// Standard deviation of the queue's length over time, in packets.
+    /// Standard deviation of the number of packets in the queue over time.
     pub deviation: f64,
     /// Share of the link's capacity that was used.
     pub utilisation: f64,
@@ -78,15 +78,15 @@ pub struct Row {
     pub marks: f64,
     /// Number of reordered packets.
     pub reordered: f64,
-    /// Jain's index over the rates of the flows that should get equal rates; NaN without such flows.
+    /// Jain's index over the rates of the flows that should get equal rates; NaN if the load has no such flows.
     pub fairness: f64,
-    /// Mean rate of a receiver of each group of flows, in bit/s.
+    /// Mean rate of a receiver in bit/s, for each group of flows.
     pub rates: Vec<(String, f64)>,
-    /// Mean duration of complete transfers, in seconds; NaN without transfers.
+    /// Mean duration of complete transfers, in seconds; NaN if no transfer was completed.
     pub transfer_time: f64,
 }
 
-/// A load, a queue, and the number of waiting packets at moments in seconds.
+/// Index of a load, index of a queue, and the number of waiting packets over time: `(seconds, packets)`.
 pub type OverTime = (usize, usize, Vec<(f64, f64)>);
 
 /// Results of all runs.
@@ -102,11 +102,11 @@ pub struct Bench {
     pub seconds: f64,
     /// The runs, by load, queue and seed.
     pub rows: Vec<Row>,
-    /// For loads with `over_time`, the queue over time in the run of the first seed: load, queue, `(seconds, packets)`.
+    /// Queue length over time in the run with the first seed, for loads with `over_time`.
     pub over_time: Vec<OverTime>,
 }
 
-/// Returns the specification of the queue with marks, if the queue can mark.
+/// Returns the specification `queue` with ECN marking added. If the queue cannot mark, returns the specification unchanged.
 pub fn marking(queue: &str) -> String {
     let with = format!("{queue},ecn");
     match (QueueSpec::from_str(queue), QueueSpec::from_str(&with)) {
@@ -115,7 +115,7 @@ pub fn marking(queue: &str) -> String {
     }
 }
 
-/// Runs all loads under all queues.
+/// Runs each load on each queue.
 ///
 /// # Errors
 /// If a scenario cannot be set up or run.
@@ -150,7 +150,7 @@ pub fn bench(settings: &Settings, progress: &dyn Progress) -> Result<Bench, Benc
     Ok(bench)
 }
 
-/// Names the queues: by their first word if it is unique, else by the full specification.
+/// Names each queue: by the first word of its specification if no other queue has this word, else by the full specification.
 fn named(queues: &[String]) -> Vec<(String, String)> {
     let word = |queue: &str| queue.split(',').next().unwrap_or_default().to_owned();
     let all = queues.iter().map(|queue| {
@@ -208,13 +208,15 @@ fn rows(scenario: &Scenario, results: &Results, load: (usize, &Load), queue: usi
     seeds.map(row).collect()
 }
 
-/// Returns Jain's index over all flows of the groups that should get equal rates, from each group's mean and index.
+/// Returns Jain's index over all flows of the groups that should get equal rates. The index is computed from each group's mean
+/// rate and Jain's index.
 fn fairness(load: &Load, value: &dyn Fn(&str) -> f64) -> f64 {
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for group in load.equals {
         let mean = value(&format!("{group}.rate"));
         let index = value(&format!("{group}.jain"));
-        // Jain's index of a single flow is missing: it is 1. All groups have the same number of flows, or there is one group.
+        // A group with a single flow has no index, and 1 is used instead. The computation assumes that all groups have the same
+        // number of flows.
         let index = if index.is_finite() { index } else { 1.0 };
         count += 1.0;
         sum += mean;
@@ -223,7 +225,7 @@ fn fairness(load: &Load, value: &dyn Fn(&str) -> f64) -> f64 {
     if count == 0.0 { f64::NAN } else { sum * sum / (count * squares) }
 }
 
-/// Returns the queue of one run over time.
+/// Returns the queue length of one run over time.
 fn series(results: &Results, queue: &str, seed: u64) -> Vec<(f64, f64)> {
     let Some(table) = results.table("queues") else { return Vec::new() };
     let (names, seeds) = (table.texts("queue"), table.wholes("seed"));

@@ -1,4 +1,5 @@
-//! Loads on one bottleneck. Loads from RFC 7928 name its section; values that it leaves open are chosen here.
+//! Loads on one bottleneck. A load of RFC 7928 states its section of the RFC. Values that the RFC leaves open are chosen in this
+//! file.
 
 use faircast_core::rng::Rng;
 use faircast_core::time::Time;
@@ -13,13 +14,13 @@ pub struct Load {
     pub about: &'static str,
     /// Origin of the load, such as a section of RFC 7928.
     pub source: &'static str,
-    /// Half of the round-trip time outside of the bottleneck, in the form of a scenario.
+    /// Propagation delays of the access links, as a value in the scenario's syntax.
     access: &'static str,
     /// Number of senders, and of receivers.
     hosts: u32,
     /// Whether queues may mark packets.
     pub marks: bool,
-    /// Writes the flows and changes of the scenario into a text.
+    /// Writes the flows and the link changes of the scenario into a text.
     flows: fn(&mut Text),
     /// Groups whose flows should get equal rates.
     pub equals: &'static [&'static str],
@@ -55,7 +56,7 @@ pub struct Text {
     text: String,
     /// Duration of the run, in seconds.
     seconds: f64,
-    /// Options that make TCP use ECN; empty without marks.
+    /// Options that make TCP use ECN; empty if queues may not mark.
     ecn: &'static str,
 }
 
@@ -64,12 +65,13 @@ impl Text {
         writeln!(self.text, "{line}").expect("a string takes everything");
     }
 
-    /// Adds a group of flows between the hosts with these numbers.
+    /// Adds a group of flows from sources to leaves. `hosts` has the numbers in the hosts' names.
     fn flow(&mut self, name: &str, kind: &str, hosts: &str, rest: &str) {
         self.flow_between(name, kind, ["src", "leaf"], hosts, rest);
     }
 
-    /// Adds a group of flows between the hosts with these numbers, from one side to the other.
+    /// Adds a group of flows between hosts. `from` and `to` are the prefixes of the hosts' names, and `hosts` has the numbers
+    /// after the prefixes.
     fn flow_between(&mut self, name: &str, kind: &str, [from, to]: [&str; 2], hosts: &str, rest: &str) {
         self.line(format_args!(
             "[[flow]]\nname = \"{name}\"\nkind = \"{kind}\"\nfrom = \"{from}{hosts}\"\nto = \"{to}{hosts}\"\n\
@@ -77,13 +79,13 @@ impl Text {
         ));
     }
 
-    /// Adds web transfers with this mean pause between two transfers.
+    /// Adds web transfers. `pause` is the mean pause between two transfers.
     fn web(&mut self, hosts: &str, pause: &str) {
         let rest = format!("transfer = \"pareto 12 shape 1.2\"\npause = \"exponential {pause}\"");
         self.flow("web", "tcp-sack,preset=linux", hosts, &rest);
     }
 
-    /// Adds endless flows of a TCP with Linux parameters.
+    /// Adds endless TCP flows with Linux parameters.
     fn tcp(&mut self, name: &str, hosts: &str) {
         let kind = format!("tcp-sack,preset=linux{}", self.ecn);
         self.flow(name, &kind, hosts, "");
@@ -95,7 +97,8 @@ impl Text {
 }
 
 impl Load {
-    /// Returns the scenario: this load under these queues for `seconds` seconds. The first fifth is warm-up.
+    /// Returns the scenario of this load, with a sweep over these queues. A run lasts `seconds` seconds, of which the first fifth
+    /// is warm-up.
     pub fn scenario(&self, queues: &[(String, String)], seconds: f64) -> String {
         let ecn = if self.marks { ",ecn" } else { "" };
         let mut text = Text { text: String::new(), seconds, ecn };
@@ -128,7 +131,7 @@ impl Load {
     }
 }
 
-/// Together with the bottleneck and leaf links, the round-trip time is 100 ms.
+/// Delay of an access link. With the delays of the bottleneck and the leaf link, the round-trip time is 100 ms.
 const ACCESS: &str = "\"25 ms\"";
 
 const fn load(
@@ -360,7 +363,7 @@ const THREE: &[Load] = &[
     .equal(&["tcp"]),
 ];
 
-/// A scheme with three receivers behind the bottleneck, competing with five TCP flows.
+/// A session of a scheme with three receivers behind the bottleneck, competing with five TCP flows.
 macro_rules! beside_tcp {
     ($name:literal) => {
         load(concat!($name, " beside TCP"), "ours", concat!("A session of ", $name, " with three receivers, and five long TCPs"), 8, |text| {
@@ -376,7 +379,8 @@ macro_rules! beside_tcp {
 
 const MULTICAST: &[Load] = &[beside_tcp!("ormcc"), beside_tcp!("le-sbcc"), beside_tcp!("gmcc")];
 
-/// Returns the trace of a video of 2 Mbit/s on average: every twelfth frame is larger, and sizes vary by a half.
+/// Returns the trace of a video of 2 Mbit/s on average. Every twelfth frame is larger. The size of each frame is drawn from half
+/// to one and a half of its mean.
 fn video(seconds: f64) -> String {
     let mut rng = Rng::new(7928, 1);
     let mut text = String::new();
@@ -388,7 +392,8 @@ fn video(seconds: f64) -> String {
     text
 }
 
-/// Returns the rates of a link every 200 ms: the logarithm of the rate is a random walk between 2 and 20 Mbit/s.
+/// Returns a trace with a link rate every 200 ms. The logarithm of the rate is a random walk; the rate stays between 2 and 20
+/// Mbit/s.
 fn radio(seconds: f64) -> String {
     let mut rng = Rng::new(7928, 2);
     let (low, high) = (2e6_f64.ln(), 20e6_f64.ln());

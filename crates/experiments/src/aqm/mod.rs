@@ -1,4 +1,4 @@
-//! Queue disciplines under the scenarios of RFC 7928, compared under the same loads.
+//! Comparison of queue disciplines under the loads of RFC 7928.
 //!
 //! | module | contents |
 //! |---|---|

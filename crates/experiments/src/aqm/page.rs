@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 /// Number of series that a reader can distinguish by colour.
 const COLOURS: usize = 7;
-/// Maximum number of bars whose names fit below a panel.
+/// Maximum number of bars in a panel that has room for the names of the bars.
 const NAMES: usize = 9;
 
 const ABOUT: &str = "Every load runs on one bottleneck of 10 Mbit/s under every queue. The delay is the time \
@@ -20,7 +20,7 @@ when it was full (\"overflow\"), or was not the bottleneck (\"idle\"), the run d
 queue, and has a star. Fairness is Jain's index over the flows that should get equal rates. Numbers are \
 means over the runs.";
 
-/// The name of a value that bars show, and its function.
+/// Name of a value that is drawn as bars, and the function that computes the value from a row.
 type Named<'a> = (&'a str, &'a dyn Fn(&Row) -> f64);
 
 impl Bench {
@@ -34,7 +34,7 @@ impl Bench {
         if values.is_empty() { f64::NAN } else { stats::mean(&values) }
     }
 
-    /// Returns the number of runs in which the queue did not act, and the number of all runs.
+    /// Returns the number of runs in which the queue did not act, and the total number of runs.
     pub fn silent(&self) -> (usize, usize) {
         (self.rows.iter().filter(|row| row.acted != Acted::Yes).count(), self.rows.len())
     }
@@ -92,7 +92,7 @@ impl Bench {
         grid
     }
 
-    /// Returns the number of runs in which the queue acted, and the reason for the remaining runs.
+    /// Returns the number of runs in which the queue acted, and the reason why the queue did not act in the other runs.
     fn acted(&self, load: usize, queue: usize) -> String {
         let rows = self.of(load, queue);
         let yes = rows.iter().filter(|row| row.acted == Acted::Yes).count();
@@ -217,7 +217,7 @@ impl Bench {
     pub fn figures(&self, queues: &[usize]) -> Vec<(String, Figure)> {
         let mut all = vec![("delay".to_owned(), self.delays(queues)), ("use".to_owned(), self.uses(queues))];
         if !self.over_time.is_empty() {
-            // Each queue has its own colour, and a figure has a limited number of colours.
+            // A figure has a limited number of colours, and each queue needs its own colour.
             let parts = queues.chunks(COLOURS).enumerate();
             all.extend(parts.map(|(part, queues)| {
                 (if part == 0 { "time".to_owned() } else { format!("time-{}", part + 1) }, self.times(queues))
@@ -226,7 +226,7 @@ impl Bench {
         all
     }
 
-    /// Returns bars of some values: with one queue a panel for each dozen loads, else a panel for each load.
+    /// Draws these values as bars. For a single queue, each panel has about a dozen loads; otherwise each panel has one load.
     fn bars(&self, queues: &[usize], layers: &[Named<'_>], label: &str) -> Vec<Panel> {
         let bar = |place: usize, (load, queue): (usize, usize), value: &dyn Fn(&Row) -> f64| Dot {
             x: place as f64,

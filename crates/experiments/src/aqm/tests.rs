@@ -1,4 +1,4 @@
-//! Tests: all loads are valid scenarios, and runs are judged correctly.
+//! Tests that all loads are valid scenarios, and that runs in which the queue acted are recognized.
 
 use super::bench::{Acted, Settings, bench, marking};
 use super::loads::Set;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// A flow and optionally one of its receivers: `multicast`, or `multicast:leaf1`.
+/// A flow, or one receiver of a flow: `multicast`, or `multicast:leaf1`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Curve {
     /// The group of flows, by its name in the scenario.
@@ -39,7 +39,7 @@ impl fmt::Display for Curve {
 
 /// A requested curve that the results do not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no curve {curve}; there are {}", known.join(", "))]
+#[error("there is no curve {curve}; choose one of {}", known.join(", "))]
 pub struct UnknownCurve {
     /// The requested curve.
     pub curve: String,
@@ -61,7 +61,7 @@ pub fn known(results: &Results) -> Vec<Curve> {
     rows.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Draws the rates of the requested curves, bin by bin, on one axis: a panel for each point of a sweep.
+/// Draws the rates of the requested curves, bin by bin, on one axis. There is a panel for each point of a sweep.
 ///
 /// # Errors
 /// [`UnknownCurve`], with a list of existing curves.

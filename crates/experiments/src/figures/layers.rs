@@ -10,13 +10,13 @@ use std::collections::BTreeSet;
 /// Maximum number of lines in a panel.
 const MAX_LINES: usize = 7;
 
-/// Returns the flows of a table, in the order of the scenario.
+/// Returns the names of the flows in a table, in the order of the scenario.
 fn flows<'a>(scenario: &'a Scenario, table: &Table) -> Vec<&'a str> {
     let known: BTreeSet<&str> = table.texts("flow").iter().map(String::as_str).collect();
     scenario.groups().filter(|group| known.contains(group)).collect()
 }
 
-/// Returns the traces of a flow in the first run at a point, each with its name, in the order of the table.
+/// Returns the traces of a flow in the first run at a point, in the order of the table. Each trace has a name.
 fn traces_of(
     table: &Table,
     point: usize,
@@ -42,7 +42,7 @@ fn traces_of(
     all
 }
 
-/// Draws the number of layers of a flow's receivers over time, in the first run at a point.
+/// Draws the number of layers of each receiver of a flow over time, for the first run at a point.
 pub fn subscription_layers(scenario: &Scenario, results: &Results, point: usize, flow: &str) -> Vec<Layer> {
     let Some(table) = results.table("subscriptions") else { return Vec::new() };
     let (copies, receivers) = (table.wholes("copy"), table.texts("receiver"));
@@ -61,7 +61,7 @@ pub fn subscription_layers(scenario: &Scenario, results: &Results, point: usize,
     traces.map(layer).collect()
 }
 
-/// Draws the number of layers of receivers over time: a panel for each flow and point.
+/// Draws the number of layers of each receiver over time: a panel for each flow and point.
 pub fn subscriptions(scenario: &Scenario, results: &Results) -> Option<Figure> {
     let flows = flows(scenario, results.table("subscriptions")?);
     let mut panels = Vec::new();

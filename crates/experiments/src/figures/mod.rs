@@ -15,10 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum number of panels in a figure.
 const MAX_PANELS: usize = 12;
 
-/// A figure, and the name of its file without extension.
+/// A figure, and the name of the figure's file without extension.
 pub type Named = (&'static str, Figure);
 
-/// Values over time.
+/// Values over time: `(seconds, value)`.
 pub type Trace = Vec<(f64, f64)>;
 
 /// Draws all figures that these results support.
@@ -47,7 +47,7 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// Returns the unit in which this rate has few digits.
+    /// Returns a unit in which the number of this rate has few digits.
     pub fn of(bps: f64) -> Unit {
         match bps {
             bps if bps >= 2e9 => Unit { size: 1e9, name: "Gbit/s" },
@@ -61,8 +61,7 @@ impl Unit {
     }
 }
 
-/// Returns the traces of a flow at a point, one for each seed. `receiver` is `all` for the mean over receivers, `copy` is 0 for
-/// all copies.
+/// Returns the traces of a flow at a point, one for each seed.
 pub fn traces(
     results: &Results,
     table: &str,
@@ -95,11 +94,12 @@ pub fn traces(
 pub enum Receiver<'a> {
     /// The mean over all receivers of the group.
     All,
-    /// This receiver, in the first flow of the group that has it.
+    /// The receiver with this name, in the first flow of the group that has this receiver.
     Named(&'a str),
 }
 
-/// Returns the mean of traces at each moment, and its interval if there are at least two traces.
+/// Returns the mean of several traces at each moment. If there are at least two traces, also returns the confidence interval of
+/// the mean.
 pub fn mean_of(traces: &[Trace]) -> (Trace, Vec<(f64, f64, f64)>) {
     let longest = traces.iter().map(Vec::len).max().unwrap_or(0);
     let (mut mean, mut band) = (Vec::with_capacity(longest), Vec::new());
@@ -116,18 +116,18 @@ pub fn mean_of(traces: &[Trace]) -> (Trace, Vec<(f64, f64, f64)>) {
     (mean, band)
 }
 
-/// Returns the values of the point; empty without a sweep.
+/// Returns the title of a panel: the values of a point, or an empty text without a sweep.
 fn panel_title(point: &Point) -> String {
     point.to_string()
 }
 
-/// Returns a panel's title: its subject, followed by the point's values in a sweep.
+/// Returns a panel's title: the subject, followed by the values of the point in a sweep.
 fn titled(what: &str, point: &Point) -> String {
     let place = panel_title(point);
     if place.is_empty() { what.to_owned() } else { format!("{what}, {place}") }
 }
 
-/// Cuts a figure to [`MAX_PANELS`] panels; the subtitle states that there are more.
+/// Limits a figure to [`MAX_PANELS`] panels. If panels are removed, the subtitle states this.
 fn cut(mut figure: Figure) -> Figure {
     if figure.panels.len() > MAX_PANELS {
         figure.panels.truncate(MAX_PANELS);
@@ -136,7 +136,7 @@ fn cut(mut figure: Figure) -> Figure {
     figure
 }
 
-/// Names the run that represents all runs of a point.
+/// Returns the name of the run that is shown in place of all runs of a point.
 fn one_run(results: &Results) -> String {
     match (&results.identity.seeds[..], results.identity.shard) {
         ([first, _, ..], None) => format!("the run with seed {first}"),
@@ -151,7 +151,8 @@ fn largest(results: &Results, groups: &[&str]) -> f64 {
     rates.fold(0.0, f64::max)
 }
 
-/// Draws over-time averages at a point: a line with its band for each group.
+/// Draws running averages of rates at a point of the sweep: a line and a band for each group. A running average is the mean since
+/// the start of the run.
 pub fn average_layers(results: &Results, point: usize, groups: &[&str], unit: Unit) -> Vec<Layer> {
     let (mut bands, mut lines) = (Vec::new(), Vec::new());
     for (number, group) in groups.iter().enumerate() {
@@ -171,7 +172,7 @@ fn runs(results: &Results) -> String {
     }
 }
 
-/// Draws over-time averages of all groups: a panel for each point.
+/// Draws running averages of the rates of all groups: a panel for each point.
 pub fn averages(title: &str, results: &Results, groups: &[&str]) -> Figure {
     let unit = Unit::of(largest(results, groups));
     let panels = results.points.iter().take(MAX_PANELS + 1).map(|point| {
@@ -191,7 +192,7 @@ pub fn averages(title: &str, results: &Results, groups: &[&str]) -> Figure {
     ))
 }
 
-/// Returns the first receiver of a group with its own rows.
+/// Returns the first receiver of a group that has its own rows in `rates`.
 fn first_receiver(results: &Results, flow: &str) -> Option<String> {
     let table = results.table("rates")?;
     let (flows, copies, receivers) = (table.texts("flow"), table.wholes("copy"), table.texts("receiver"));
@@ -220,13 +221,14 @@ fn rates(title: &str, results: &Results, groups: &[&str]) -> Figure {
     cut(Figure::new(title, subtitle, panels))
 }
 
-/// The sweep's axis with the most values, which is the horizontal axis of panels, and the settings of the other axes.
+/// The axis with the most values, which becomes the horizontal axis of panels, and the combinations of the values on the other
+/// axes of the sweep.
 struct Across<'a> {
     results: &'a Results,
     place: usize,
     /// The values of the axis, if all are numbers.
     numeric: Option<Vec<f64>>,
-    /// All combinations of the other axes, as text.
+    /// All combinations of values on the other axes, as text.
     others: Vec<String>,
 }
 
@@ -245,7 +247,7 @@ impl<'a> Across<'a> {
         Across { results, place, numeric, others }
     }
 
-    /// Draws a metric at the points with these settings of the other axes.
+    /// Draws a metric at the points whose values on the other axes are `others`.
     fn layer(&self, others: &str, metric: &str, name: &str, colour: usize, unit: f64) -> Layer {
         let points = self.results.points.iter().filter(|point| others_of(point, self.place) == others);
         let dots = points.enumerate().map(|(place, point)| {
@@ -267,14 +269,14 @@ impl<'a> Across<'a> {
     }
 }
 
-/// Returns the values of a point on all axes except one, as text.
+/// Returns the values of a point on all axes except the axis with the number `without`, as text.
 fn others_of(point: &Point, without: usize) -> String {
     let others = point.values.iter().enumerate().filter(|(at, _)| *at != without);
     let texts: Vec<String> = others.map(|(_, (name, value))| format!("{name} = {value}")).collect();
     texts.join(", ")
 }
 
-/// Draws rates over the sweep: a panel for each combination of the other axes.
+/// Draws rates as functions of one axis of the sweep. There is a panel for each combination of values on the other axes.
 fn sweep(title: &str, results: &Results, groups: &[&str]) -> Figure {
     let unit = Unit::of(largest(results, groups));
     let across = Across::of(results);
@@ -290,8 +292,8 @@ fn sweep(title: &str, results: &Results, groups: &[&str]) -> Figure {
     cut(Figure::new(title, subtitle, panels))
 }
 
-/// Draws selected metrics over a sweep: a panel for each metric, with a series for each combination of the other axes. Returns
-/// `None` without a sweep.
+/// Draws selected metrics as functions of one axis of the sweep. There is a panel for each metric, with a series for each
+/// combination of values on the other axes. Returns `None` without a sweep.
 pub fn metrics(title: &str, results: &Results, wanted: &[String]) -> Option<Figure> {
     if results.axes.is_empty() {
         return None;
@@ -307,7 +309,7 @@ pub fn metrics(title: &str, results: &Results, wanted: &[String]) -> Option<Figu
     Some(cut(Figure::new(title, subtitle, panels).with_own_ranges()))
 }
 
-/// Returns an axis that is logarithmic if the values span more than a factor of 30.
+/// Returns an axis for these values. It is logarithmic if the largest value exceeds the smallest value more than 30 times.
 fn numeric_axis(name: &str, values: &[f64]) -> Axis {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(0.0, f64::max);
@@ -322,7 +324,7 @@ fn number(setting: &Setting) -> Option<f64> {
     }
 }
 
-/// Returns the mean of values with its interval.
+/// Returns a dot at the position `x`: the mean of `values` and the confidence interval of the mean, both divided by `unit`.
 pub fn dot(x: f64, values: &[f64], unit: f64) -> Dot {
     let estimate = Estimate::of(values);
     let (low, high) = estimate.interval();
@@ -330,7 +332,7 @@ pub fn dot(x: f64, values: &[f64], unit: f64) -> Dot {
     Dot { x, y: estimate.mean / unit, interval }
 }
 
-/// Draws the waiting packets at probed links, in the first run of each point: a panel for each point and link.
+/// Draws the number of waiting packets at probed links, for the first run of each point: a panel for each point and link.
 fn queues(title: &str, results: &Results) -> Option<Figure> {
     let table = results.table("queues")?;
     let (points, seeds, times) = (table.wholes("point"), table.wholes("seed"), table.numbers("time"));
@@ -356,7 +358,7 @@ fn queues(title: &str, results: &Results) -> Option<Figure> {
     (!figure.panels.is_empty()).then(|| cut(figure))
 }
 
-/// Returns the rows of a group's first flow in the first run at a point.
+/// Returns the numbers of the rows of a group's first flow, in the first run at a point.
 fn rows_of_first_run(table: &Table, point: usize, flow: &str) -> Vec<usize> {
     let (points, seeds) = (table.wholes("point"), table.wholes("seed"));
     let (flows, copies) = (table.texts("flow"), table.wholes("copy"));
@@ -368,7 +370,7 @@ fn rows_of_first_run(table: &Table, point: usize, flow: &str) -> Vec<usize> {
     rows
 }
 
-/// Returns the changes of a flow's representative in the first run at a point: time and receiver.
+/// Returns the times at which a flow's representative changed in the first run at a point, each with the new representative.
 pub fn representative_trace(results: &Results, point: usize, flow: &str) -> Vec<(f64, String)> {
     let Some(table) = results.table("representatives") else { return Vec::new() };
     let (times, receivers) = (table.numbers("time"), table.texts("receiver"));
@@ -376,7 +378,7 @@ pub fn representative_trace(results: &Results, point: usize, flow: &str) -> Vec<
     rows.map(|row| (times[row], receivers[row].clone())).collect()
 }
 
-/// Returns a column of a flow's `samples` over time, in the first run at a point.
+/// Returns the values of a column of `samples` over time, for a flow in the first run at a point.
 pub fn source_trace(results: &Results, point: usize, flow: &str, column: &str) -> Trace {
     let Some(table) = results.table("samples") else { return Vec::new() };
     let (times, values) = (table.numbers("time"), table.numbers(column));
@@ -390,7 +392,7 @@ fn node_number(name: &str) -> f64 {
     name[name.len() - digits..].parse().unwrap_or(f64::NAN)
 }
 
-/// Draws the limiting receiver of each session with several receivers, over time.
+/// Draws the representatives of each session over time, unless a session has only one.
 fn representatives(title: &str, results: &Results) -> Option<Figure> {
     let table = results.table("representatives")?;
     let flows: BTreeSet<&String> = table.texts("flow").iter().collect();
@@ -420,7 +422,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mean_has_a_band_at_times_with_several_traces() {
+    fn mean_of_traces_has_a_band_where_several_traces_have_values() {
         let (mean, band) = mean_of(&[vec![(1.0, 2.0), (2.0, 4.0)], vec![(1.0, 4.0)]]);
         assert_eq!(mean, [(1.0, 3.0), (2.0, 4.0)]);
         assert_eq!(band.len(), 1);
@@ -428,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn queue_panels_have_their_setting_in_the_title() {
+    fn titles_of_queue_panels_contain_the_value_of_the_sweep() {
         let text = crate::scenario::template("dumbbell").expect("there is one");
         let text = text.replace("\"100 s\"", "\"3 s\"").replace("\"20 s\"", "\"1 s\"")
             + "\n[sweep]\nqueue = { set = \"topology.bottleneck.queue\", to = [\"20 packets\", \"40 packets\"] }\n";
@@ -467,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_chosen_by_magnitude() {
+    fn units_of_rates_are_chosen_by_magnitude() {
         assert_eq!(Unit::of(415e3).name, "kbit/s");
         assert_eq!(Unit::of(2.5e6).name, "Mbit/s");
         assert_eq!(Unit::of(4e9).name, "Gbit/s");

@@ -1,4 +1,4 @@
-//! Drawing operations in order, with absolute positions, for output in any format.
+//! Drawing operations with absolute positions, in drawing order. An output format writes them one by one.
 
 /// A drawing.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub enum Element {
         to: Place,
         stroke: Stroke,
     },
-    /// Lines through points; the runs are not connected.
+    /// Lines through several sequences of points, with a gap between two sequences.
     Path {
         runs: Vec<Vec<Place>>,
         stroke: Stroke,
@@ -24,7 +24,7 @@ pub enum Element {
         fill: Colour,
         opacity: f64,
     },
-    /// A diamond with a white rim that separates it from the background.
+    /// A diamond, with a white rim between the diamond and the background.
     Diamond {
         at: Place,
         radius: f64,
@@ -41,7 +41,7 @@ pub enum Element {
         fill: Colour,
         opacity: f64,
     },
-    /// Text, with an optional white rim for legibility in front of lines.
+    /// Text. An optional white rim makes the text legible in front of lines.
     Text {
         at: Place,
         text: String,
@@ -49,16 +49,16 @@ pub enum Element {
         degrees: f64,
         rim: Rim,
     },
-    /// Clips the following operations to a rectangle,
+    /// Clips the following operations to a rectangle, until the next `End`.
     Clip {
         from: Place,
         to: Place,
     },
-    /// until here.
+    /// Ends the clipping.
     End,
 }
 
-/// Horizontal position to the right and vertical position downwards, in points.
+/// Horizontal and vertical position in points, measured from the top left corner.
 pub type Place = (f64, f64);
 
 /// Whether text has a white rim.
@@ -68,7 +68,7 @@ pub enum Rim {
     None,
 }
 
-/// Position of a text relative to its place.
+/// Alignment of a text relative to its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
     Start,
@@ -116,7 +116,7 @@ impl Canvas {
         self.elements.push(Element::Line { from, to, stroke });
     }
 
-    /// Draws lines through runs of points; the runs are not connected.
+    /// Draws lines through several sequences of points, with a gap between two sequences.
     pub fn path(&mut self, runs: &[Vec<Place>], stroke: Stroke) {
         let runs: Vec<_> = runs.iter().filter(|run| !run.is_empty()).cloned().collect();
         if !runs.is_empty() {
@@ -128,7 +128,7 @@ impl Canvas {
         self.elements.push(Element::Polygon { corners: corners.to_vec(), fill, opacity });
     }
 
-    /// Draws a diamond with a white rim that separates it from the background.
+    /// Draws a diamond with a white rim.
     pub fn diamond(&mut self, at: Place, radius: f64, fill: Colour) {
         self.elements.push(Element::Diamond { at, radius, fill });
     }
@@ -145,7 +145,7 @@ impl Canvas {
         self.put_text(place, text, letters, 0.0, Rim::None);
     }
 
-    /// Draws text with a white rim, which is legible in front of lines.
+    /// Draws text with a white rim, which makes the text legible in front of lines.
     pub fn text_on_white(&mut self, place: Place, text: &str, letters: Letters) {
         self.put_text(place, text, letters, 0.0, Rim::White);
     }

@@ -5,7 +5,7 @@ use super::scale::{self, Scale};
 use super::text::{BOLD, width, wrapped};
 use super::{Axis, Colour, Dot, Figure, Join, Joined, Layer, Panel, Ranges, Weight};
 
-/// Okabe and Ito's palette without yellow, which is too light on white, and with black last.
+/// Okabe and Ito's palette. Yellow is left out, because it is too light on white; black is last.
 const PALETTE: [canvas::Colour; 7] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222"];
 const INK: canvas::Colour = "#222222";
@@ -17,14 +17,14 @@ const TITLE: f64 = 17.0;
 const TEXT: f64 = 12.5;
 const SMALL: f64 = 11.5;
 const EDGE: f64 = 16.0;
-/// Distance from the left edge of a panel to its axis.
+/// Distance from the left edge of a panel to the panel's vertical axis.
 const LEFT: f64 = 70.0;
 /// Height below the horizontal axis, for ticks and label.
 const BELOW: f64 = 44.0;
-/// Minimum vertical distance of the names of lines.
+/// Minimum vertical distance between the names of two lines.
 const NAME_GAP: f64 = 15.0;
 
-/// A rectangle of the page, and the ranges of values that it shows.
+/// A rectangle of the page, and the ranges of values that the rectangle shows.
 struct Frame<'a> {
     left: f64,
     right: f64,
@@ -42,7 +42,7 @@ struct Span<'a> {
 }
 
 impl Span<'_> {
-    /// Returns the relative position of a value: 0 at the beginning, 1 at the end.
+    /// Returns the relative position of a value in the range: 0 at the beginning, 1 at the end.
     fn place(&self, value: f64) -> f64 {
         match self.axis.scale {
             Scale::Linear => (value - self.from) / (self.to - self.from),
@@ -65,7 +65,7 @@ impl Frame<'_> {
     }
 }
 
-/// Sizes of a figure's parts.
+/// Sizes of the parts of a figure.
 struct Layout {
     columns: usize,
     page: f64,
@@ -83,7 +83,7 @@ enum Names {
     OnTop,
 }
 
-/// Draws a figure. Returns the drawing, its width and its height.
+/// Draws a figure. Returns the drawing, and the width and height of the drawing.
 pub fn draw(figure: &Figure) -> (Canvas, f64, f64) {
     let layout = Layout::of(figure);
     let mut canvas = Canvas::default();
@@ -138,7 +138,7 @@ impl Layout {
     }
 }
 
-/// Returns whether names can be drawn at lines: each name needs a line, and there must be room.
+/// Returns whether names can be drawn at the ends of lines: all names belong to lines, and there is enough room.
 fn can_name_at_lines(panel: &Panel) -> bool {
     let lines = panel.layers.iter().all(|layer| {
         !matches!(layer, Layer::Bars { .. } | Layer::Published { .. })
@@ -182,7 +182,7 @@ fn heading(canvas: &mut Canvas, figure: &Figure, layout: &Layout) -> f64 {
     y + 10.0
 }
 
-/// Symbol of a name in the legend.
+/// Symbol beside a name in the legend.
 #[derive(PartialEq)]
 enum Swatch {
     Line(Colour),
@@ -214,7 +214,7 @@ fn legend(canvas: &mut Canvas, figure: &Figure, page: f64, top: f64) -> f64 {
     let (mut x, mut y) = (EDGE, top + 8.0);
     let all = swatches(figure);
     if all.len() < 2 && !all.iter().any(|(_, swatch)| *swatch == Swatch::Diamond) {
-        // A single series needs no legend: the title and the axis name it.
+        // A single series needs no legend, because the title and the label of the axis describe it.
         if all.iter().all(|(_, swatch)| matches!(swatch, Swatch::Box(_))) {
             return top;
         }
@@ -254,7 +254,7 @@ fn moment() -> Stroke {
     Stroke { colour: SOFT, width: 1.0, opacity: 0.7, dashes: "3 3" }
 }
 
-// Ranges.
+// Ranges of axes.
 
 fn dot_ends(dots: &[Dot]) -> impl Iterator<Item = f64> {
     dots.iter().flat_map(|dot| {
@@ -268,7 +268,7 @@ fn heights(layer: &Layer) -> Vec<f64> {
         Layer::Line { points, .. } | Layer::Published { points } => points.iter().map(|p| p.1).collect(),
         Layer::Dots { points: dots, .. } | Layer::Bars { bars: dots, .. } => dot_ends(dots).collect(),
         Layer::Level { y, .. } => vec![*y],
-        // A band of few runs can be so wide that it would compress all other layers.
+        // Bands, moments and spans do not count: the band of a few runs can be so wide that it would compress all other layers.
         Layer::Band { .. } | Layer::Moments { .. } | Layer::Span { .. } => Vec::new(),
     }
 }
@@ -308,7 +308,7 @@ fn x_span(panel: &Panel) -> Span<'_> {
     Span { axis, from, to }
 }
 
-/// Returns the common range of all panels' values, if they share one.
+/// Returns the range of the values of all panels, if the panels share a range.
 fn shared_range(figure: &Figure) -> Option<(f64, f64)> {
     let wanted = figure.ranges == Ranges::Shared && figure.panels.len() > 1;
     wanted.then(|| extent(figure.panels.iter().flat_map(|panel| &panel.layers).flat_map(heights)))
@@ -343,7 +343,7 @@ fn panel(
     spans(canvas, panel, frame);
     y_axis(canvas, frame, first);
     x_axis(canvas, frame, last_row || !frame.x.axis.categories.is_empty());
-    // The clip is wider by half a line's width, so that lines at the edge are complete.
+    // The clip is wider than the frame by half a line's width, so that lines at the edge are drawn completely.
     canvas.clip((frame.left - 1.5, frame.top - 1.5), (frame.right + 1.5, frame.bottom + 1.5));
     let slots = panel.layers.iter().filter(|layer| matches!(layer, Layer::Bars { .. })).count();
     let mut slot = 0;
@@ -430,7 +430,7 @@ fn category_lines(name: &str, plot_width: f64, count: usize) -> Vec<String> {
     wrapped(name, SMALL, plot_width / count as f64 - 6.0)
 }
 
-/// Returns the extra height below the panels for the longest category.
+/// Returns the additional height below the panels that the longest category name needs.
 fn extra_below(panels: &[Panel], layout: &Layout) -> f64 {
     let plot_width = layout.cell - LEFT - layout.right;
     let lines = panels.iter().flat_map(|panel| {
@@ -455,7 +455,7 @@ fn spans(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
     }
 }
 
-// Layers.
+// Drawing of layers.
 
 fn layer(canvas: &mut Canvas, layer: &Layer, frame: &Frame<'_>, slot: (usize, usize)) {
     match layer {
@@ -484,7 +484,7 @@ fn layer(canvas: &mut Canvas, layer: &Layer, frame: &Frame<'_>, slot: (usize, us
     }
 }
 
-/// Returns the positions of points, split into runs where a value is missing.
+/// Returns the positions of points as sequences, with a new sequence after each missing value.
 fn runs(points: &[(f64, f64)], join: Join, frame: &Frame<'_>) -> Vec<Vec<(f64, f64)>> {
     points
         .split(|point| !point.1.is_finite())
@@ -535,7 +535,7 @@ fn dots(canvas: &mut Canvas, points: &[Dot], joined: Joined, frame: &Frame<'_>, 
     }
 }
 
-/// Returns the centre of the bar of series `slot` of `slots` in category `x`, and half its width.
+/// Returns the centre and half the width of a bar in category `x`. The bar is number `slot` of `slots` in the category.
 fn bar_place(frame: &Frame<'_>, x: f64, (slot, slots): (usize, usize)) -> (f64, f64) {
     let category = frame.across(x + 0.5) - frame.across(x - 0.5);
     let wide = (category * 0.72 / slots as f64).min(64.0);
@@ -553,7 +553,8 @@ fn bars(canvas: &mut Canvas, bars: &[Dot], frame: &Frame<'_>, colour: canvas::Co
     }
 }
 
-/// Draws published values as diamonds, next to bars so that both are visible.
+/// Draws published values as diamonds. If the panel has bars, the diamonds are moved to the side, so that they do not cover the
+/// bars.
 fn published(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>, slots: usize) {
     for layer in &panel.layers {
         let Layer::Published { points } = layer else { continue };
@@ -588,7 +589,7 @@ fn bar_values(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>, slots: usiz
     }
 }
 
-// Names.
+// Drawing of names.
 
 fn level_names(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
     let style = Letters { size: SMALL, colour: SOFT, anchor: Anchor::End, bold: Bold::No };
@@ -599,7 +600,7 @@ fn level_names(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
     }
 }
 
-/// Writes each name at the end of its line, and moves names apart if lines end close to each other.
+/// Writes each name at the end of its line. Names of lines that end close to each other are moved apart.
 fn names_at_lines(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
     let mut names: Vec<(f64, &str, canvas::Colour)> =
         panel.layers.iter().filter_map(|layer| end_of(layer, frame)).collect();
@@ -617,7 +618,7 @@ fn names_at_lines(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
     }
 }
 
-/// Returns the vertical position of a line's end, its name and its colour.
+/// Returns the vertical position of a line's end, and the line's name and colour.
 fn end_of<'a>(layer: &'a Layer, frame: &Frame<'_>) -> Option<(f64, &'a str, canvas::Colour)> {
     let (name, colour, end) = match layer {
         Layer::Line { name, colour, points, .. } => {
@@ -633,7 +634,8 @@ fn end_of<'a>(layer: &'a Layer, frame: &Frame<'_>) -> Option<(f64, &'a str, canv
     (!name.is_empty()).then_some((place, name.as_str(), colour))
 }
 
-/// Returns positions close to the wanted ones (in rising order) that are [`NAME_GAP`] apart and within the range.
+/// Returns positions close to the positions `wanted`, which are in ascending order. The results are at least [`NAME_GAP`] apart
+/// and between `top` and `bottom`.
 pub fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut places = wanted.to_vec();
     for _ in 0..200 {

@@ -1,4 +1,4 @@
-//! Figures as SVG and PDF. The same figure gives the same bytes, and viewers need only their standard fonts.
+//! Figures as SVG and PDF. Equal figures give equal bytes. A viewer needs only its standard fonts.
 //!
 //! A [`Figure`] has one or more [`Panel`]s. A panel has two [`Axis`] and [`Layer`]s, which are drawn in order. All figures have
 //! the same style: an Okabe-Ito palette that colour-blind readers can distinguish, names at the ends of lines if there is room,
@@ -28,11 +28,11 @@ use scale::Scale;
 pub struct Figure {
     /// Subject, in one line.
     pub title: String,
-    /// Notes for reading the figure; wrapped below the title.
+    /// Notes that help to read the figure; wrapped below the title.
     pub subtitle: String,
     /// The panels, from left to right and top to bottom.
     pub panels: Vec<Panel>,
-    /// Number of panels in a row; 0 for a suitable number.
+    /// Number of panels in a row; 0: chosen automatically.
     pub columns: usize,
     /// Whether vertical axes have the same range in all panels.
     pub ranges: Ranges,
@@ -51,7 +51,7 @@ pub enum Ranges {
 /// A part of a figure with its own axes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Panel {
-    /// Difference from the other panels; may be empty.
+    /// Title that distinguishes the panel from the other panels; may be empty.
     pub title: String,
     /// Horizontal axis.
     pub x: Axis,
@@ -66,18 +66,18 @@ pub struct Panel {
 pub struct Axis {
     /// Quantity, with its unit in brackets.
     pub label: String,
-    /// Beginning of the range; `None`: it follows from the data.
+    /// Beginning of the range; `None`: determined by the data.
     pub from: Option<f64>,
-    /// End of the range; `None`: it follows from the data.
+    /// End of the range; `None`: determined by the data.
     pub to: Option<f64>,
     /// Linear or logarithmic.
     pub scale: Scale,
-    /// Names at the positions 0, 1, 2, ..., instead of numbers.
+    /// Names that replace the numbers at the positions 0, 1, 2, ...; empty for an axis with numbers.
     pub categories: Vec<String>,
 }
 
 impl Axis {
-    /// Returns a linear axis whose range follows from the data.
+    /// Returns a linear axis whose range is determined by the data.
     pub fn new(label: impl Into<String>) -> Axis {
         Axis { label: label.into(), ..Axis::default() }
     }
@@ -100,14 +100,14 @@ impl Axis {
         Axis { scale: Scale::Logarithmic, ..self }
     }
 
-    /// Names the positions 0, 1, 2, ... of the axis.
+    /// Writes names at the positions 0, 1, 2, ... of the axis.
     #[must_use]
     pub fn named(self, categories: Vec<String>) -> Axis {
         Axis { categories, ..self }
     }
 }
 
-/// A colour that identifies a series; a number has the same colour in every panel.
+/// A colour that identifies a series. A series number has the same colour in every panel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     /// A colour of the palette; the palette repeats after seven colours.
@@ -122,11 +122,11 @@ pub enum Weight {
     /// Heavy, for the subject of the figure.
     #[default]
     Heavy,
-    /// Light, for noise around the subject, or for one of many lines.
+    /// Light: for noise around a heavy line, or for one line among many.
     Light,
 }
 
-/// Connection between points.
+/// Type of the connection between points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Join {
     /// Straight lines.
@@ -136,7 +136,7 @@ pub enum Join {
     Steps,
 }
 
-/// A drawing of a panel.
+/// A graphical element of a panel.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Layer {
     /// A line.
@@ -147,7 +147,7 @@ pub enum Layer {
         colour: Colour,
         /// Visual weight.
         weight: Weight,
-        /// Connection between points.
+        /// Type of the connection between points.
         join: Join,
         /// `(x, y)`; a `y` that is not a number is a gap.
         points: Vec<(f64, f64)>,
@@ -170,7 +170,7 @@ pub enum Layer {
         /// Whether the points are joined by a line.
         joined: Joined,
     },
-    /// Bars from zero, side by side with those of other layers.
+    /// Bars that begin at zero, placed next to the bars of other layers.
     Bars {
         /// Name of the series; empty without a name.
         name: String,
@@ -179,7 +179,7 @@ pub enum Layer {
         /// The bars, one for each category.
         bars: Vec<Dot>,
     },
-    /// Published values, next to the measured ones.
+    /// Published values, drawn next to the measured values.
     Published {
         /// `(x, value)`.
         points: Vec<(f64, f64)>,
@@ -198,7 +198,7 @@ pub enum Layer {
         /// Positions on the horizontal axis.
         at: Vec<f64>,
     },
-    /// A range of the horizontal axis in which a state holds.
+    /// A range of the horizontal axis for which a state lasts.
     Span {
         /// Name of the state.
         name: String,
@@ -225,7 +225,7 @@ pub struct Dot {
     pub x: f64,
     /// The value.
     pub y: f64,
-    /// Beginning and end of the interval; `None` if it is unknown.
+    /// Beginning and end of the interval; `None` for an unknown interval.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -236,13 +236,14 @@ impl Layer {
         Layer::Line { name: name.into(), colour: Colour::Series(colour), weight, join, points }
     }
 
-    /// Returns a light line with straight connections and without a name, as background of a heavy line of the same colour.
+    /// Returns a light line with straight connections and without a name. It is the background of a heavy line of the same
+    /// colour.
     pub fn noise(colour: usize, points: Vec<(f64, f64)>) -> Layer {
         let (weight, join) = (Weight::Light, Join::Straight);
         Layer::Line { name: String::new(), colour: Colour::Series(colour), weight, join, points }
     }
 
-    /// Returns a line whose values hold until the next point.
+    /// Returns a line of steps: each value holds until the next point.
     pub fn steps(name: impl Into<String>, colour: usize, points: Vec<(f64, f64)>) -> Layer {
         let (weight, join) = (Weight::Heavy, Join::Steps);
         Layer::Line { name: name.into(), colour: Colour::Series(colour), weight, join, points }
@@ -270,7 +271,7 @@ impl Panel {
 }
 
 impl Figure {
-    /// Returns a figure whose panels share their vertical range, in a suitable number of columns.
+    /// Returns a figure whose panels share their vertical range. The number of columns is chosen automatically.
     pub fn new(
         title: impl Into<String>,
         subtitle: impl Into<String>,

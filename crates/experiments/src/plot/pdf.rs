@@ -1,5 +1,5 @@
-//! Output of a drawing as PDF, on one page of its size. The font is Helvetica, which every viewer has, so the file contains no
-//! font.
+//! Output of a drawing as PDF, on one page of the drawing's size. The font is Helvetica, which every viewer has, so the file
+//! contains no font.
 
 use super::canvas::{Anchor, Bold, Canvas, Element, Letters, Place, Rim, Stroke};
 use super::text;
@@ -14,10 +14,10 @@ const REGULAR: i32 = 4;
 const BOLD: i32 = 5;
 const CONTENT: i32 = 6;
 const INFO: i32 = 7;
-/// Object number of the first graphics state; each state has one opacity.
+/// Number of the PDF object that is the first graphics state. Each graphics state has one opacity.
 const STATES: i32 = 8;
 
-/// Distance of the control points of a quarter circle, as a share of its radius.
+/// Distance from an end of a quarter circle to its control point, as a share of the circle's radius.
 const QUARTER: f64 = 0.552_284_75;
 
 /// Returns the document.
@@ -61,12 +61,12 @@ fn state_name(number: i32) -> String {
 struct Page {
     content: Content,
     height: f64,
-    /// Number of the graphics-state object for each opacity. The key is the opacity in percent.
+    /// Number of the PDF object of the graphics state, for each opacity in percent.
     states: BTreeMap<u8, i32>,
 }
 
 impl Page {
-    /// Converts a position: PDF coordinates start at the bottom.
+    /// Converts a position of the drawing to PDF, whose vertical coordinates start at the bottom.
     fn at(&self, (x, y): Place) -> (f32, f32) {
         (x as f32, (self.height - y) as f32)
     }
@@ -178,7 +178,7 @@ impl Page {
             Anchor::Middle => width / 2.0,
             Anchor::End => width,
         };
-        // PDF's vertical axis points upwards, which reverses the direction of rotation.
+        // PDF's vertical axis points upwards, so the direction of the rotation is reversed.
         let (sin, cos) = (-degrees).to_radians().sin_cos();
         let (x, y) = self.at(at);
         let (x, y) = (x - (before * cos) as f32, y - (before * sin) as f32);
@@ -199,14 +199,14 @@ impl Page {
     }
 }
 
-/// Converts a colour of a figure, `#rrggbb`; any other text is black.
+/// Converts a colour of a figure, `#rrggbb`, to three shares. Any other text gives black.
 fn rgb(colour: &str) -> [f32; 3] {
     let hex = colour.strip_prefix('#').and_then(|hex| u32::from_str_radix(hex, 16).ok()).unwrap_or(0);
     [16, 8, 0].map(|shift| ((hex >> shift) & 0xff) as f32 / 255.0)
 }
 
-/// Converts a character to the encoding that PDF calls WinAnsi (Windows-1252). A character that it lacks becomes a
-/// similar one, or a question mark.
+/// Converts a character to the encoding that PDF calls WinAnsi (Windows-1252). A character outside of this encoding becomes a
+/// similar character or a question mark.
 fn win_ansi(c: char) -> u8 {
     match c {
         ' '..='~' | '\u{a0}'..='\u{ff}' => c as u8,

@@ -6,18 +6,18 @@ pub enum Scale {
     /// Equal differences have equal distances.
     #[default]
     Linear,
-    /// Equal ratios have equal distances; the range must be positive.
+    /// Equal ratios of values have equal distances; the range must be positive.
     Logarithmic,
 }
 
-/// Returns about `wanted` round numbers from `from` to `to`, with both ends if they are round.
+/// Returns about `wanted` round numbers between `from` and `to`. `from` and `to` are included if they are round numbers.
 pub fn linear_ticks(from: f64, to: f64, wanted: usize) -> Vec<f64> {
     let step = step(from, to, wanted);
     let (first, last) = ((from / step - 1e-9).ceil() as i64, (to / step + 1e-9).floor() as i64);
     (first..=last).map(|number| number as f64 * step).collect()
 }
 
-/// Returns powers of ten between `from` and `to`; if there are few, also their multiples by two and five.
+/// Returns powers of ten between `from` and `to`. If there are only a few, also returns two and five times the powers of ten.
 pub fn logarithmic_ticks(from: f64, to: f64) -> Vec<f64> {
     let (first, last) = (from.log10().floor() as i32, to.log10().ceil() as i32);
     let factors: &[f64] = if last - first <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -28,7 +28,7 @@ pub fn logarithmic_ticks(from: f64, to: f64) -> Vec<f64> {
         .collect()
 }
 
-/// Returns the range extended to whole steps, so that the axis ends at ticks.
+/// Returns the range from `from` to `to`, extended to whole steps. The axis then begins and ends at ticks.
 pub fn rounded(from: f64, to: f64, wanted: usize) -> (f64, f64) {
     let step = step(from, to, wanted);
     ((from / step + 1e-9).floor() * step, (to / step - 1e-9).ceil() * step)
@@ -42,7 +42,8 @@ fn step(from: f64, to: f64, wanted: usize) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// Returns the label of a tick, with the number of decimals that `step` needs and groups of thousands.
+/// Returns the label of a tick. The label has the number of decimals that `step` needs, and spaces between groups of three
+/// digits.
 pub fn tick_label(value: f64, step: f64) -> String {
     if value.abs() < step * 1e-6 {
         return "0".into();
@@ -54,7 +55,7 @@ pub fn tick_label(value: f64, step: f64) -> String {
     grouped(&format!("{value:.*}", decimals.unwrap_or(8) as usize))
 }
 
-/// Returns the number with three significant digits and groups of thousands.
+/// Returns the number with three significant digits, and with spaces between groups of three digits.
 pub fn short(value: f64) -> String {
     if !value.is_finite() {
         return "-".into();

@@ -144,7 +144,7 @@ impl Svg {
         ));
     }
 
-    /// The clip uses no name, because another figure on the page could have the same one.
+    /// The clip path has no name, because another figure on the page could use the same name.
     fn clip(&mut self, from: Place, to: Place) {
         let ([x, y], [width, height]) = (place(from), place((to.0 - from.0, to.1 - from.1)));
         self.put(format_args!(

@@ -41,14 +41,14 @@ fn svg_is_well_formed_and_contains_all_texts_of_the_figure() {
 }
 
 #[test]
-fn a_line_has_a_gap_where_a_value_is_missing() {
+fn line_has_a_gap_where_a_value_is_missing() {
     let svg = figure().svg();
     let path = svg.lines().find(|line| line.contains("#d55e00") && line.contains("<path")).expect("its line");
     assert_eq!(path.matches('M').count(), 2, "{path}");
 }
 
 #[test]
-fn bars_start_at_zero_side_by_side_with_their_values() {
+fn bar_panel_shows_the_names_and_values_of_all_series() {
     let bars = |name: &str, colour, y| Layer::Bars {
         name: name.into(),
         colour: Colour::Series(colour),
@@ -92,7 +92,7 @@ fn figure_without_points_is_valid() {
 }
 
 #[test]
-fn ticks_are_round_and_within_the_range() {
+fn ticks_are_round_numbers_within_the_range() {
     assert_eq!(linear_ticks(0.0, 1000.0, 5), [0.0, 200.0, 400.0, 600.0, 800.0, 1000.0]);
     assert_eq!(linear_ticks(-1.0, 1.0, 4), [-1.0, -0.5, 0.0, 0.5, 1.0]);
     assert_eq!(logarithmic_ticks(10.0, 10_000.0), [10.0, 100.0, 1000.0, 10_000.0]);
@@ -101,7 +101,7 @@ fn ticks_are_round_and_within_the_range() {
 }
 
 #[test]
-fn labels_have_only_the_necessary_digits() {
+fn tick_labels_have_only_the_necessary_digits() {
     assert_eq!(tick_label(0.5, 0.5), "0.5");
     assert_eq!(tick_label(0.25, 0.25), "0.25");
     assert_eq!(tick_label(20_000.0, 5_000.0), "20\u{202f}000");
@@ -121,7 +121,7 @@ fn overlapping_labels_are_moved_apart_inside_the_range() {
 }
 
 #[test]
-fn a_pdf_has_the_content_of_the_svg_without_fonts() {
+fn pdf_has_the_texts_of_the_svg_and_embeds_no_fonts() {
     let pdf = figure().pdf();
     let text = String::from_utf8_lossy(&pdf);
     for printed in ["Rates over time", "time (s)", "TCP & co", "fair share"] {
@@ -129,7 +129,7 @@ fn a_pdf_has_the_content_of_the_svg_without_fonts() {
     }
     assert!(text.contains("/Helvetica") && !text.contains("/FontFile") && text.trim_end().ends_with("%%EOF"));
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
-    // Clipping lasts from saving to restoring the graphics state.
+    // A clip applies from the point at which the graphics state is saved until the state is restored.
     let words = |word: &str| text.lines().filter(|line| *line == word).count();
     assert_eq!(words("q"), words("Q"));
     assert_eq!(pdf, figure().pdf());

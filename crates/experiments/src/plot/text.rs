@@ -1,6 +1,6 @@
-//! Approximate widths of words. The viewer's font is unknown, so the estimate is for a wide font.
+//! Approximate widths of words. The font of the viewer is unknown, so the widths of a wide font are used.
 
-/// Widths of the printable ASCII characters from the space on in Helvetica, in thousandths of the font size.
+/// Widths of the printable ASCII characters in Helvetica, in thousandths of the font size; the first is the space.
 const WIDTHS: [u16; 95] = [
     278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556, 556,
     556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667, 611, 778, 722, 278,
@@ -14,7 +14,7 @@ const WIDER: f64 = 1.14;
 /// Width of bold letters relative to regular ones.
 pub const BOLD: f64 = 1.12;
 
-/// Width of bold letters relative to regular ones in Helvetica.
+/// Width of bold letters relative to regular letters in Helvetica.
 pub const BOLD_HELVETICA: f64 = 1.06;
 
 /// Returns the estimated width of `text` at this font size.

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 pub(crate) enum Block<'a> {
     /// A heading and its level; 1 is the title of the page.
     Heading(u8, String),
-    /// A paragraph; its first words, if any, are emphasized.
+    /// A paragraph. The first string is the emphasized beginning of the paragraph; it may be empty.
     Text(&'static str, String),
     /// A list, one item per line.
     List(Vec<String>),
@@ -22,7 +22,7 @@ pub(crate) enum Block<'a> {
     File(&'a str, &'a str),
     /// A shell command.
     Command(String),
-    /// A link to another page: its name and description.
+    /// A link to another page: its path and text.
     Link(String, String),
 }
 

@@ -1,5 +1,5 @@
-//! The report of one figure or table: the published result, the run, its results, the choices that were
-//! necessary, and the claims that do not hold.
+//! The report of one figure or table: the published result, the run and its results, choices for values that the paper leaves
+//! open, and claims that do not hold.
 
 use super::block::Block;
 use super::text::{Align, Grid};
@@ -7,7 +7,7 @@ use crate::plot::scale::short;
 use crate::repro::{Alternative, Judged, ReproOutcome, Reproduction, Verdict};
 use crate::scenario::Choice;
 
-/// Returns a table of the claims and their measured values.
+/// Returns a table of the claims and the values that were measured for them.
 pub fn claims(outcome: &ReproOutcome) -> Grid {
     let mut grid = Grid::new(&[
         ("claim", Align::Left),
@@ -57,7 +57,7 @@ pub fn what_was_run(done: &Reproduction) -> String {
     )
 }
 
-/// Returns the notes of an entry: those of its claims, each once, and the known reasons for failures.
+/// Returns the notes about an entry, each once: the notes of the claims, and the known reasons for failures.
 pub fn notes(done: &Reproduction) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for claim in done.outcome.claims.iter().filter(|claim| !claim.note.is_empty()) {
@@ -96,7 +96,7 @@ fn sentence(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Returns the numbers of seeds behind the values for a choice and its alternatives; empty without alternatives.
+/// Returns a text with the numbers of seeds of the run and of the alternatives of a choice; empty without alternatives.
 fn runs_beside(done: &Reproduction, number: usize) -> String {
     let other = done.alternatives.iter().find(|other| other.choice == number);
     let Some((run, other)) = done.run.as_ref().zip(other) else { return String::new() };
@@ -104,13 +104,13 @@ fn runs_beside(done: &Reproduction, number: usize) -> String {
     format!(" Column \"as run\": {seeds} seeds; each alternative: {}.", other.seeds)
 }
 
-/// Returns the numbered choices of the scenario that was run.
+/// Returns the choices of the scenario that was run, with their numbers.
 pub fn choices(done: &Reproduction) -> impl Iterator<Item = (usize, &Choice)> {
     done.run.iter().flat_map(|run| run.scenario.choices().iter().enumerate())
 }
 
-/// Returns a table of the claims that a choice concerns, with their values as run and with each alternative. Returns `None`
-/// without alternatives.
+/// Returns a table of the claims that a choice concerns, with their values in the run and in the run of each alternative. Returns
+/// `None` without alternatives.
 pub fn alternatives(done: &Reproduction, number: usize) -> Option<Grid> {
     let run = done.run.as_ref()?;
     let chosen = &run.scenario.choices()[number];

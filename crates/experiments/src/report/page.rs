@@ -25,7 +25,7 @@ fn summary(all: &[Reproduction]) -> Grid {
     grid
 }
 
-/// Returns a table of chapters with the number of claims of each verdict, and the totals.
+/// Returns a table of chapters with the number of claims of each verdict, and a row with the totals.
 pub fn chapters(all: &[Reproduction]) -> Grid {
     let mut grid = table(&["document", "part"]);
     let mut parts: Vec<(&str, String)> =
@@ -57,7 +57,7 @@ fn row(mut first: Vec<String>, done: &[&Reproduction]) -> Vec<String> {
     first
 }
 
-/// Lists the claims that do not hold, first those for which the paper contradicts itself.
+/// Lists the claims that do not hold. Claims for which the paper contradicts itself are first.
 fn failures(all: &[Reproduction]) -> Block<'_> {
     let mut lines = Vec::new();
     for (verdict, why) in [(Verdict::Contradicts, " The paper contradicts itself."), (Verdict::Fails, "")] {

@@ -75,7 +75,8 @@ impl Grid {
         out
     }
 
-    /// Returns the table for an HTML page. A cell of the last column has its text as class, for the colours of verdicts.
+    /// Returns the table for an HTML page. The text of a cell in the last column is also the cell's CSS class, which gives
+    /// verdicts their colours.
     pub fn html(&self) -> String {
         let mut out = String::from("<table>\n<tr>");
         let class = |align| if align == Align::Right { " class=\"n\"" } else { "" };

@@ -1,4 +1,5 @@
-//! Results of a scenario with alternatives for values that its paper leaves open: one run for each value, with few seeds.
+//! Runs of a scenario with other values, where the paper leaves a value open. There is one run for each alternative value, with
+//! few seeds.
 
 use super::{Embedded, Judged, ReproError, Settings, judge};
 use crate::run::{Progress, run};
@@ -7,7 +8,7 @@ use crate::scenario::Scenario;
 /// Results with one alternative value.
 #[derive(Debug, Clone)]
 pub struct Alternative {
-    /// Number of the choice in the scenario.
+    /// Index of the choice in the scenario.
     pub choice: usize,
     /// Name of the alternative.
     pub name: String,
@@ -17,7 +18,7 @@ pub struct Alternative {
     pub seeds: usize,
 }
 
-/// Runs all alternatives of a scenario, unless the settings exclude them.
+/// Runs all alternatives of a scenario. Runs none if the settings disable alternatives.
 pub(super) fn run_all(
     embedded: &Embedded,
     scenario: &Scenario,

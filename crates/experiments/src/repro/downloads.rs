@@ -1,4 +1,5 @@
-//! Figures of downloads that share congestion control (paper 002, 4.7): loss, time and timeouts over the number of downloads.
+//! Figures of downloads that share congestion control (paper 002, 4.7): loss, duration and timeouts as functions of the number of
+//! downloads.
 
 use super::views::{Series, entry, joined};
 use crate::figures::{Named, dot};
@@ -6,7 +7,7 @@ use crate::plot::{Axis, Figure, Panel};
 use crate::results::Results;
 use crate::scenario::{Point, Scenario};
 
-/// The columns of the table: a metric, its heading and its unit.
+/// The panels: a metric, its label and its unit.
 const SHOWN: [(&str, &str, f64); 4] = [
     ("loss", "data packets lost (%)", 0.01),
     ("transfer_time", "mean time of a download (s)", 1.0),
@@ -14,7 +15,8 @@ const SHOWN: [(&str, &str, f64); 4] = [
     ("transfer_jain", "Jain's index of rates", 1.0),
 ];
 
-/// Returns the number of downloads at a point, and its other values. For "20 of 30 KB" the size is one of the other values.
+/// Returns the number of downloads at a point, and the values on the other axes as text. A load of "20 of 30 KB" gives the number
+/// 20, and "30 KB" as a part of the text.
 fn number_and_rest(point: &Point) -> (f64, String) {
     let (mut number, mut rest) = (0.0, Vec::new());
     for (axis, value) in &point.values {
@@ -32,7 +34,7 @@ fn number_and_rest(point: &Point) -> (f64, String) {
     (number, rest.join(", "))
 }
 
-/// Returns a metric of the groups that send packets, over the number of downloads.
+/// Returns a metric as a function of the number of downloads, for each group that sends packets.
 fn lines(scenario: &Scenario, results: &Results, metric: &str, unit: f64) -> Series {
     let mut lines = Series::new();
     for point in &results.points {

@@ -1,14 +1,14 @@
 //! The papers' figures and tables, reproduced and compared with the published ones.
 //!
-//! Every [`Entry`] has a scenario file with the published values and with tolerances that were set before any measurement. A
-//! claim that does not hold is reported as such.
+//! Every [`Entry`] has a scenario file with the published values and with tolerances that were set before any measurement. If a
+//! claim does not hold, the report states this.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`registry`] | the list of figures and tables |
 //! | [`verdict`] | verdicts about claims |
 //! | `summary_claims` | claims that summarize other figures and tables |
-//! | `alternatives` | other possible values where a paper leaves them open |
+//! | `alternatives` | runs with other values where a paper leaves a value open |
 //! | [`views`] | the figures |
 
 mod alternatives;
@@ -54,7 +54,8 @@ pub enum Pace {
     /// Full: all seeds and times of the scenario.
     #[default]
     Full,
-    /// Quick: two seeds, a tenth of the time, smaller groups. It shows that the scenario runs, and gives no verdict.
+    /// Quick: two seeds, a tenth of the time, smaller groups. A quick run only checks that the scenario runs, and gives no
+    /// verdict.
     Quick,
 }
 
@@ -63,13 +64,14 @@ pub enum Pace {
 pub struct Settings {
     /// Seeds that replace the scenario's.
     pub seeds: Option<Vec<u64>>,
-    /// Number of threads; `None` for the number of processors.
+    /// Number of threads; `None` means the number of processors.
     pub threads: Option<NonZeroUsize>,
     /// Thoroughness.
     pub pace: Pace,
-    /// Keys of the scenario and their values, for [`Edit::set`].
+    /// Keys of the scenario to set, with their values, for [`Edit::set`].
     pub set: Vec<(String, String)>,
-    /// Maximum number of seeds for the alternatives of values that a paper leaves open; 0: do not run them.
+    /// Maximum number of seeds for a run with an alternative value, where a paper leaves the value open. With 0, there are no
+    /// such runs.
     pub alternatives: usize,
     /// Store of earlier runs, which are reused; new runs are added.
     pub kept: Option<StoredResults>,
@@ -100,7 +102,7 @@ pub struct Reproduction {
     pub run: Option<Run>,
     /// The figures.
     pub figures: Vec<Named>,
-    /// Results with alternative values where the paper leaves them open.
+    /// Results with alternative values where the paper leaves a value open.
     pub alternatives: Vec<Alternative>,
 }
 
@@ -113,19 +115,19 @@ pub struct Run {
     pub results: Results,
 }
 
-/// Factor of the times of a scenario in a quick run.
+/// Factor by which a quick run multiplies the times of a scenario.
 const QUICK: f64 = 0.1;
 
 impl Embedded {
-    /// Returns the scenario with the changes of the settings.
+    /// Returns the scenario with the changes of these settings.
     ///
     /// # Errors
-    /// If a key of [`Settings::set`] does not exist, or its value makes the scenario invalid.
+    /// If a key of [`Settings::set`] does not exist, or the value of the key makes the scenario invalid.
     pub fn scenario(&self, settings: &Settings) -> Result<Scenario, ReproError> {
         self.scenario_with(settings, &[])
     }
 
-    /// Returns the scenario with the changes of the settings and further changes.
+    /// Returns the scenario with the changes of these settings and the further changes `set`.
     fn scenario_with(&self, settings: &Settings, set: &[(String, String)]) -> Result<Scenario, ReproError> {
         let mut text = match settings.pace {
             Pace::Full => self.text.to_owned(),
@@ -161,8 +163,8 @@ impl Embedded {
 /// Reproduces an entry.
 ///
 /// # Errors
-/// If a key to set does not exist or its value makes the scenario invalid, the simulator refuses the network, or `progress`
-/// requested to stop.
+/// If a key to set does not exist, the value of a key makes the scenario invalid, the simulator refuses the network, or
+/// `progress` requested to stop.
 pub fn reproduce(
     entry: &'static Entry,
     settings: &Settings,
@@ -199,7 +201,8 @@ pub fn reproduce(
     })
 }
 
-/// Judges a scenario's claims: one verdict for each claim and each of its points.
+/// Judges the claims of a scenario. A claim about a trend has a single verdict. Any other claim has one verdict for each of its
+/// points.
 pub fn judge(scenario: &Scenario, results: &Results) -> Vec<Judged> {
     let mut judged = Vec::new();
     for claim in scenario.claims() {
@@ -238,7 +241,7 @@ fn one(scenario: &Scenario, claim: &Claim, name: String, values: &[f64]) -> Judg
     judged
 }
 
-/// Fits the line through the points and returns the selected number of it, one for each seed.
+/// Fits a line through the points for each seed. Returns the value that the claim is about, such as the slope, for each seed.
 fn trends(claim: &Claim, trend: &Trend, points: &[&Point], results: &Results) -> Vec<f64> {
     let of = |point: usize, name: &str, seed: u64| {
         let mut rows = results.metrics.iter();
@@ -262,7 +265,7 @@ fn tolerance(claim: &Claim) -> Tolerance {
     }
 }
 
-/// Returns the claim's value in each run. A ratio is that of two values of the same run.
+/// Returns the claim's value in each run. If the claim is about a ratio, both of its values are of the same seed.
 fn values(claim: &Claim, point: usize, results: &Results) -> Vec<f64> {
     let of = |point: usize, name: &str, seed: u64| {
         let row =

@@ -1,9 +1,9 @@
-//! Claims of a summary: each holds if the summarized claims of another figure or table hold.
+//! Claims of a summary. Such a claim holds if all claims that it summarizes hold; these claims belong to another figure or table.
 
 use super::{Judged, ReproError, ReproOutcome, Restated, Settings, Tolerance, Verdict, find, reproduce};
 use crate::run::Progress;
 
-/// Reproduces the summarized entries, and judges the summary by their claims.
+/// Reproduces the summarized entries, and judges the claims of the summary by the claims of these entries.
 pub(super) fn judge_all(
     summary: &[Restated],
     settings: &Settings,
@@ -24,7 +24,7 @@ pub(super) fn judge_all(
     Ok(judged.collect())
 }
 
-/// Judges whether all claims that a line summarizes hold. The measured value is the share of them that holds.
+/// Judges a claim of a summary. The measured value is the share of the summarized claims that hold.
 pub(super) fn judge(line: &Restated, outcome: &ReproOutcome) -> Judged {
     let summed_up = |claim: &&Judged| line.claims.iter().any(|start| claim.name.starts_with(start.as_str()));
     let parts: Vec<&Judged> = outcome.claims.iter().filter(summed_up).collect();

@@ -74,7 +74,7 @@ fn every_entry_runs_and_measures_all_its_claims() {
         assert!(done.outcome.claims[measured..].iter().all(|claim| claim.verdict == Verdict::Open));
         for (name, figure) in &done.figures {
             let svg = figure.svg();
-            // Dots of a legend have another radius.
+            // The dots of a legend have another radius than the dots of a series.
             let drawn = ["<path", "<rect x", r#"r="3.6""#].iter().any(|mark| svg.contains(mark));
             assert!(drawn, "{} {name} is empty", entry.id);
             assert!(!svg.contains("NaN"), "{} {name}", entry.id);
@@ -99,7 +99,7 @@ fn every_entry_runs_and_measures_all_its_claims() {
 }
 
 #[test]
-fn a_reproduction_is_deterministic_with_any_number_of_threads() {
+fn reproduction_does_not_depend_on_the_number_of_threads() {
     let entry = find("000/fig-3.10").expect("it exists");
     let settings = |threads| Settings {
         seeds: Some(vec![1, 2]),
@@ -134,7 +134,7 @@ fn every_alternative_is_a_valid_scenario_that_changes_something() {
     }
 }
 
-/// A bottleneck whose session has a claim that fails, a claim that holds, and a value that is left open.
+/// A bottleneck with a session. One claim fails, one claim holds, and one value is left open.
 const OPEN: &str = r#"
 title = "t"
 duration = "20 s"
@@ -238,7 +238,7 @@ fn finished_runs_are_stored_and_only_changed_runs_are_repeated() {
     let fresh = run(&of(OPEN), &RunOptions::default(), &Silent).expect("it runs");
     assert!(is_same(&first, &fresh));
     assert_eq!(files().len(), 2, "one for each seed");
-    // An invalid file is rejected; a complete one is used unchanged.
+    // An invalid file is rejected; a complete file is used unchanged.
     let [broken, whole] = &files()[..] else { panic!("two files") };
     let (a, b) = (std::fs::read(broken).expect("a file"), std::fs::read(whole).expect("a file"));
     std::fs::write(broken, &a[..a.len() / 2]).expect("written");
@@ -255,7 +255,7 @@ fn finished_runs_are_stored_and_only_changed_runs_are_repeated() {
             .map(crate::table::Table::rows)
             .eq(first.tables.iter().map(crate::table::Table::rows))
     );
-    // Another network has other stored files.
+    // The results for another network are stored in different files.
     with(&of(&OPEN.replace("leaves = 1", "leaves = 2")));
     assert_eq!(files().len(), 4);
     std::fs::create_dir(place.path().join("0123456789abcdef")).expect("made");
@@ -273,7 +273,7 @@ fn chapter_of_an_entry_follows_from_its_id() {
 }
 
 #[test]
-fn reports_state_published_and_measured_values_and_choices() {
+fn reports_contain_published_values_measured_values_and_choices() {
     let entry = find("000/fig-3.10").expect("it exists");
     let mut done = reproduce(entry, &quick(), &Silent).expect("it runs");
     let scenario = Scenario::parse(OPEN, "open.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
@@ -323,7 +323,7 @@ fn summaries_refer_to_existing_claims() {
 }
 
 #[test]
-fn summary_line_holds_when_all_its_claims_hold() {
+fn summary_claim_holds_if_all_summarized_claims_hold() {
     let line = Restated { name: "better".into(), entry: "x".into(), claims: vec!["a".into(), "b".into()] };
     let of = |verdicts: [Verdict; 3]| {
         let claims = ["a 1", "b", "c"].into_iter().zip(verdicts).map(|(name, verdict)| {

@@ -10,7 +10,8 @@ use serde::{Serialize, Serializer};
 pub enum Verdict {
     /// The measured value is in the range that was set before the measurement.
     Holds,
-    /// The claim holds with a value that the paper leaves open and that was chosen with knowledge of the published numbers.
+    /// The claim holds with a chosen value. The paper leaves this value open, and the published numbers were known when it was
+    /// chosen.
     Chosen,
     /// The claim fails and cannot hold, because the paper contradicts itself.
     Contradicts,
@@ -37,10 +38,10 @@ impl Verdict {
     }
 }
 
-/// The values with which a claim holds.
+/// The range of measured values for which a claim holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Tolerance {
-    /// Values that differ from the published value by at most this share of it.
+    /// Values whose difference from the published value is at most this share of the published value.
     Relative(f64),
     /// Values between two limits, each optional.
     Between(Option<f64>, Option<f64>),
@@ -86,13 +87,13 @@ impl Tolerance {
 pub struct Judged {
     /// Name of the claim.
     pub name: String,
-    /// The published value; `None` if only a shape is published.
+    /// The published value; `None` if only the shape of a curve is published.
     pub published: Option<f64>,
     /// The mean over all runs.
     pub measured: Option<f64>,
-    /// The 95 % confidence interval of the mean; with one run both ends are the mean.
+    /// The 95 % confidence interval of the mean. After a single run, both ends equal the mean.
     pub interval: Option<[f64; 2]>,
-    /// The values with which the claim holds.
+    /// The range of values for which the claim holds.
     pub tolerance: Tolerance,
     /// The verdict.
     pub verdict: Verdict,
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_holds_within_its_tolerance_and_fails_outside() {
+    fn claim_holds_within_its_tolerance_and_fails_outside() {
         let relative = Tolerance::Relative(0.2);
         assert_eq!(verdict(Some(100.0), relative, &[119.0, 121.0]), Verdict::Holds);
         assert_eq!(verdict(Some(100.0), relative, &[121.0, 122.0]), Verdict::Fails);

@@ -16,10 +16,10 @@ fn kbit(trace: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     trace.into_iter().map(|(time, bps)| (time, bps / 1e3)).collect()
 }
 
-/// The receiver whose flows are shown if the paper selects one at random.
+/// The receiver whose flows are shown. The paper selects a receiver at random.
 const SHOWN: &str = "leaf1";
 
-/// Draws over-time averages at one receiver for each scheme, and the rates in one run of the first scheme.
+/// Draws running averages of rates at one receiver, for each scheme, and the rates in one run of the first scheme.
 pub fn fig_3_4(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let names =
         [("multicast", "multicast, 64 receivers"), ("single", "unicast session"), ("tcp", "TCP Reno")];
@@ -61,7 +61,7 @@ pub fn fig_3_4(scenario: &Scenario, results: &Results) -> Vec<Named> {
     vec![("averages", averages), ("rates", rates)]
 }
 
-/// Returns the value of a point on an axis; empty without it.
+/// Returns the value of a point on an axis; empty if the point has no such axis.
 fn value_of(point: &Point, axis: &str) -> String {
     point
         .values
@@ -70,17 +70,17 @@ fn value_of(point: &Point, axis: &str) -> String {
         .map_or_else(String::new, |(_, value)| value.to_string())
 }
 
-/// Draws over-time averages, and the rates of one run.
+/// Draws running averages of rates, and the rates of one run.
 pub fn averages_and_rates(scenario: &Scenario, results: &Results) -> Vec<Named> {
     figures(scenario, results).into_iter().filter(|(name, _)| ["averages", "rates"].contains(name)).collect()
 }
 
-/// Draws over-time averages at each point of the sweep, and the means of all points.
+/// Draws running averages of rates at each point of the sweep, and the means of all points.
 pub fn averages_and_sweep(scenario: &Scenario, results: &Results) -> Vec<Named> {
     figures(scenario, results).into_iter().filter(|(name, _)| ["averages", "sweep"].contains(name)).collect()
 }
 
-/// Draws the standard figures without the one of representatives, because the slowest part of a tree changes constantly.
+/// Draws the standard figures except the figure of representatives, because the slowest part of a tree changes constantly.
 pub fn figures_of_trees(scenario: &Scenario, results: &Results) -> Vec<Named> {
     figures(scenario, results).into_iter().filter(|(name, _)| *name != "representatives").collect()
 }
@@ -98,17 +98,17 @@ pub fn fig_3_10(scenario: &Scenario, results: &Results) -> Vec<Named> {
     vec![("averages", averages)]
 }
 
-/// Draws the rate over time with the changes of the representative, for each scheme and queue.
+/// Draws the session's rate over time with the changes of the representative, for each scheme and queue.
 pub fn fig_3_12(scenario: &Scenario, results: &Results) -> Vec<Named> {
     followed_links(scenario, results, &[1, 2, 3, 2, 1])
 }
 
-/// Draws the rate over time with the changes of the representative, for MCA+.
+/// Draws the session's rate over time with the changes of the representative, for MCA+.
 pub fn fig_5_14(scenario: &Scenario, results: &Results) -> Vec<Named> {
     followed_links(scenario, results, &[1, 2, 3, 4, 3, 2, 1])
 }
 
-/// Draws the rate over time in one run, with the changes of the representative and of the most congested link.
+/// Draws the session's rate over time in one run, with the changes of the representative and of the most congested link.
 fn followed_links(scenario: &Scenario, results: &Results, links: &[u32]) -> Vec<Named> {
     let panels = results.points.iter().map(|point| {
         let part = scenario.duration(point.index) / links.len() as f64;
@@ -137,7 +137,7 @@ fn followed_links(scenario: &Scenario, results: &Results, links: &[u32]) -> Vec<
     vec![("rates", figure)]
 }
 
-/// Returns a panel of bars with published values next to them.
+/// Returns a panel of bars for the measured values, with the published values as diamonds.
 fn bars(title: &str, label: &str, names: &[&str], measured: &[Dot], published: &[(f64, f64)]) -> Panel {
     Panel {
         title: title.into(),
@@ -154,7 +154,7 @@ fn measured(results: &Results, point: usize, metric: &str, x: f64, unit: f64) ->
     dot(x, &results.metric(point, metric), unit)
 }
 
-/// Returns a metric of ORMCC, PGMCC and TFMCC; PGMCC's may have another name.
+/// Returns the values of a metric for ORMCC, PGMCC and TFMCC. The metric of PGMCC has the name `of_pgmcc`, which may differ.
 fn of_schemes(results: &Results, metric: &str, of_pgmcc: &str, unit: f64) -> Vec<Dot> {
     let points = results.points.iter();
     let dot = |point: &Point| {
@@ -247,7 +247,7 @@ pub fn fig_3_16(scenario: &Scenario, results: &Results) -> Vec<Named> {
     vec![("bars", Figure::new(scenario.title(), subtitle, [panel]))]
 }
 
-/// Draws the session's rate in one run at each point, with the rate of the first other flow to the same receiver.
+/// Draws the rates of one run at each point: the session's rate at one receiver, and the mean rate of each other group.
 pub fn rates_by_setting(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let panels = results.points.iter().map(|point| {
         let mut layers = Vec::new();
@@ -269,7 +269,7 @@ pub fn rates_by_setting(scenario: &Scenario, results: &Results) -> Vec<Named> {
     all
 }
 
-/// Draws the same rates, and the round-trip time that the session's source measures.
+/// Draws the same rates as `rates_by_setting`, and the round-trip time that the session's source measures.
 pub fn rates_and_round_trips(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let panels = results.points.iter().map(|point| {
         let run = source_trace(results, point.index, "multicast", "rtt");
@@ -285,7 +285,7 @@ pub fn rates_and_round_trips(scenario: &Scenario, results: &Results) -> Vec<Name
 /// Dots by the name of their series.
 pub(super) type Series = Vec<(String, Vec<Dot>)>;
 
-/// Returns the entry of this name; adds it if it is missing.
+/// Returns the entry of this name. Adds the entry if it is missing.
 pub(super) fn entry<T: Default>(all: &mut Vec<(String, T)>, name: String) -> &mut T {
     let at = all.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
         all.push((name, T::default()));
@@ -300,7 +300,8 @@ pub(super) fn joined(series: Series) -> Vec<Layer> {
     series.into_iter().enumerate().map(layer).collect()
 }
 
-/// Draws a metric over the numbers of an axis: a panel for each item of `panels`, a series for each item of `series`.
+/// Draws a metric as a function of `number`. There is a panel for each value of `panel`. A panel has a series for each value of
+/// `series`.
 fn over_numbers(
     results: &Results,
     metric: &str,
@@ -327,7 +328,7 @@ fn many_receivers(results: &Results) -> Axis {
     Axis::new("receivers").logarithmic().from(0.8).to(1.3 * numbers.fold(1.0, f64::max))
 }
 
-/// Draws the loss events that pass the filter over the number of receivers.
+/// Draws the number of loss events that pass the filter as a function of the number of receivers.
 pub fn fig_2_12(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let worst = |point: &Point| value_of(point, "worst");
     let panels = over_numbers(results, "multicast.followed", receivers, worst, |_| String::new());
@@ -341,7 +342,7 @@ pub fn fig_2_12(scenario: &Scenario, results: &Results) -> Vec<Named> {
     vec![("events", Figure::new(scenario.title(), subtitle, panels))]
 }
 
-/// Draws the loss events that pass the filter over the number of receivers, for each method of aggregation.
+/// Draws the number of loss events that pass the filter as a function of the number of receivers, for each method of aggregation.
 pub fn fig_2_18(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let split = |point: &Point| value_of(point, "receivers");
     let number = |point: &Point| split(point).rsplit_once(" of ")?.1.parse().ok();
@@ -365,7 +366,7 @@ pub fn fig_2_18(scenario: &Scenario, results: &Results) -> Vec<Named> {
     vec![("events", Figure::new(scenario.title(), subtitle, panels))]
 }
 
-/// Returns a session's rate by the number of its receivers, relative to the rate of a session with one receiver.
+/// Draws a session's rate as a function of its number of receivers, relative to the rate of a session with one receiver.
 pub fn drop_to_zero(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let mut series: Series = Vec::new();
     for point in &results.points {

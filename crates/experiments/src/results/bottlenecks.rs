@@ -1,7 +1,7 @@
-//! Bottlenecks of a window: links with almost full utilisation, and links whose queue dropped or marked packets.
+//! Bottlenecks of a window: links that were almost fully utilised, and links whose queue dropped or marked packets.
 //!
-//! Every link is counted at the windows' ends, so the results do not depend on probes or samples. Links with unlimited rate are
-//! never bottlenecks.
+//! The counters of every link are stored when a window begins or ends, so the results do not depend on probes or samples. Links
+//! with unlimited rate are never bottlenecks.
 
 use super::counters::TimeWindow;
 use super::measure::{Metrics, Run};
@@ -11,7 +11,7 @@ use crate::table::{BOTTLENECKS, Table};
 use faircast_sim::LinkTally;
 use std::collections::BTreeMap;
 
-/// Minimum utilisation of a bottleneck whose queue drops and marks no packets.
+/// Minimum utilisation with which a link is a bottleneck although its queue drops and marks no packets.
 const NEARLY_ALL: f64 = 0.95;
 
 /// The load of a link in a window.
@@ -40,7 +40,7 @@ impl Run<'_> {
         until(window.to).since(&until(window.from))
     }
 
-    /// Returns the bottlenecks of a window, and all other links that carried packets.
+    /// Returns the bottlenecks of a window, and all other links with a limited rate that carried packets.
     fn loads(&self, window: &TimeWindow) -> (Vec<Load>, Vec<Load>) {
         let load = |link: u32| {
             let tally = self.tally(link, window);
@@ -52,7 +52,7 @@ impl Run<'_> {
         (0..self.outcome.links.len() as u32).filter_map(load).partition(Load::is_bottleneck)
     }
 
-    /// Adds the number of bottlenecks, and the maximum utilisation of the other links.
+    /// Adds the number of bottlenecks, and the maximum utilisation of the links that are not bottlenecks.
     pub(super) fn bottleneck_metrics(&self, window: &TimeWindow, out: &mut Metrics) {
         let (bottlenecks, others) = self.loads(window);
         out.add("links", "bottlenecks", bottlenecks.len() as f64);
@@ -83,14 +83,14 @@ impl Run<'_> {
     }
 }
 
-/// A link that was a bottleneck in some runs. Its numbers are means over these runs.
+/// A link that was a bottleneck in some runs. The numbers are means over these runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bottleneck {
     /// Name of the link, such as `left->right`.
     pub link: String,
     /// Number of runs in which the link was a bottleneck.
     pub runs: usize,
-    /// Share of its capacity that was used.
+    /// Share of the link's capacity that was used.
     pub utilisation: f64,
     /// Share of the offered packets that a full buffer dropped.
     pub dropped_full: f64,

@@ -1,9 +1,9 @@
-//! Packets of tapped links as pcapng, with the bytes that they would have on a real network.
+//! Packets of tapped links as pcapng, with the bytes that the packets would have on a real network.
 //!
-//! Node `n` has the address `10.x.y.z` with `x.y.z = n + 1`, flow `f` the group `232.x.y.z` with `x.y.z = f + 1`. Packets of
+//! Node `n` has the address `10.x.y.z` with `x.y.z = n + 1`. Flow `f` has the group `232.x.y.z` with `x.y.z = f + 1`. Packets of
 //! sessions are faircast packets in UDP. TCP packets have sequence numbers, timestamps and selective acknowledgements in bytes.
-//! Packets of other unicast protocols have blank payloads. The two ECN bits include a mark of the link's own queue. A packet that
-//! the link lost has a comment with the reason.
+//! Packets of other unicast protocols have blank payloads. The two ECN bits include a mark by the queue of the tapped link. A
+//! packet that was lost on the tapped link has a comment with the reason.
 
 use super::transform::to_wire;
 use crate::scenario::Layout;
@@ -74,15 +74,16 @@ const TCP: u8 = 6;
 const ETHERNET: usize = 14;
 const IPV4: usize = 20;
 
-/// Returns a session's packet, padded to `room` bytes if it carries data. Returns no bytes if the wire format cannot represent
-/// it.
+/// Returns the bytes of a session's packet. A data packet is padded to `room` bytes. Returns no bytes if the wire format cannot
+/// represent the packet.
 fn session_packet(packet: &Packet, room: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     if to_wire(&mut bytes, packet, &[]).is_none() {
         return Vec::new();
     }
     let (Body::Data(data), true) = (&packet.body, room > bytes.len()) else { return bytes };
-    // Sessions without an object have no symbols, but in the wire format all bytes belong to a symbol.
+    // A session without an object has no symbols. In the wire format all payload bytes belong to a symbol, so a symbol is
+    // invented.
     let payload = match data.payload {
         Payload::NONE => Payload { block: (data.seq.0 >> 8) as u32, symbol: (data.seq.0 & 0xff) as u32 },
         named => named,
@@ -206,7 +207,7 @@ fn udp(from: u16, to: u16, payload: &[u8]) -> Vec<u8> {
     [&from[..], &to, &length, &[0, 0], payload].concat()
 }
 
-/// IPv4, TCP and a timestamp option.
+/// Bytes of the IPv4 header, the TCP header and a timestamp option.
 const TCP_HEADERS: usize = IPV4 + 20 + 12;
 
 /// Returns the number of data bytes in a TCP packet of this size.
@@ -214,7 +215,7 @@ fn payload_of(size: usize) -> usize {
     size.saturating_sub(TCP_HEADERS).max(1)
 }
 
-/// Returns the sequence number of the first byte of a packet; the SYN has number 0.
+/// Returns the sequence number of the first byte of a TCP packet. The SYN has the sequence number 0.
 fn sequence(packet: u32, payload: usize) -> u32 {
     packet.wrapping_mul(payload as u32).wrapping_add(1)
 }

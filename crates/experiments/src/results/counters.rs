@@ -1,5 +1,5 @@
-//! Counts of flows in a window: packets sent, lost and delivered, cuts and timeouts. The simulator counts up to
-//! the windows' ends, so the counts do not depend on bins or samples.
+//! Counts of flows in a window: packets sent, lost and delivered, cuts and timeouts. The simulator stores the counts when a
+//! window begins or ends, so they do not depend on bins or samples.
 
 use super::Rows;
 use super::measure::{FlowMember, Metrics, Run};
@@ -11,12 +11,12 @@ use crate::table::Table;
 use faircast_core::time::Time;
 use faircast_sim::{DelayCounts, FlowCounts, FlowOutcome};
 
-/// Delivered bits per second; each packet counts once.
+/// Delivered bits per second. A packet that arrives several times counts once.
 #[derive(Debug, Clone, Copy)]
 struct Goodput {
-    /// Mean over the whole window.
+    /// Mean goodput over the whole window.
     in_window: f64,
-    /// Mean over the part of the window in which the flow and the receiver were present.
+    /// Mean goodput over the part of the window in which the flow and the receiver were present.
     present: f64,
 }
 
@@ -27,7 +27,8 @@ impl<'a> Run<'a> {
         until(window.to).since(&until(window.from))
     }
 
-    /// Returns the count at an end of a window, from the counts at the moments and over the whole run.
+    /// Returns the count at `end`, when a window begins or ends. `at_moments` has the counts at all such moments within the run;
+    /// `whole` is the count at the end of the run.
     pub(super) fn until<T: Copy + Default>(&self, at_moments: &[T], whole: T, end: Time) -> T {
         match self.plan.moments().binary_search(&end) {
             Ok(place) => at_moments.get(place).copied().unwrap_or_default(),
@@ -36,8 +37,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the number of these moments in a window. A moment at its end belongs to the next window, except
-    /// at the end of the run.
+    /// Returns the number of `moments` within a window. A moment at the end of the window belongs to the next window, except at
+    /// the end of the run.
     fn within(&self, moments: &[Time], window: &TimeWindow) -> u64 {
         let before = |moment: Time| {
             if moment >= self.plan.duration {
@@ -49,7 +50,7 @@ impl<'a> Run<'a> {
         (before(window.to) - before(window.from)) as u64
     }
 
-    /// Adds counts in a window; means over the flows of the group.
+    /// Adds the counts of a group in a window, as means over its flows.
     pub(super) fn count_metrics(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         let name = self.name(group);
         let flows: Vec<&FlowOutcome> = self.group(group).map(|(_, _, flow)| flow).collect();
@@ -88,8 +89,8 @@ impl<'a> Run<'a> {
         out.add(name, "goodput.present", mean(|goodput| goodput.present));
     }
 
-    /// Adds loss and goodput of some receivers in a window. Receivers beyond `probe.watch` have no individual counts and are left
-    /// out.
+    /// Adds the loss and the goodput of some receivers in a window. Receivers beyond `probe.watch` are left out, because they
+    /// have no individual counts.
     pub(super) fn part_counts(
         &self,
         name: &str,
@@ -114,7 +115,7 @@ impl<'a> Run<'a> {
         out.add(name, "goodput.present", stats::mean(&present));
     }
 
-    /// Returns the goodput of a flow, as the mean over its receivers.
+    /// Returns the goodput of a flow: the mean of its receivers' goodput.
     fn flow_goodput(&self, index: usize, flow: &'a FlowOutcome, window: &TimeWindow) -> Goodput {
         let receivers: Vec<FlowMember<'a>> = flow
             .members
@@ -130,11 +131,12 @@ impl<'a> Run<'a> {
             let mean = |of: fn(&Goodput) -> f64| stats::mean(&each.iter().map(of).collect::<Vec<_>>());
             return Goodput { in_window: mean(|it| it.in_window), present: mean(|it| it.present) };
         }
-        // Very large sessions have only a total count at each moment.
+        // Very large sessions have only one total count for all receivers at each moment.
         self.goodput(self.counted(&flow.counts, window).delivered, &receivers, window)
     }
 
-    /// Returns the mean goodput of receivers of one flow to which a total of `delivered` packets was delivered.
+    /// Returns the mean goodput of receivers of one flow. `delivered` is the sum of the numbers of packets that these receivers
+    /// received.
     fn goodput(&self, delivered: u64, receivers: &[FlowMember<'a>], window: &TimeWindow) -> Goodput {
         let Some(first) = receivers.first() else { return Goodput { in_window: 0.0, present: 0.0 } };
         let packet = self.plan.flows[self.layout.flows[first.flow].group].packet;
@@ -147,7 +149,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the time for which a receiver and its flow are present in a window, in seconds.
+    /// Returns the time in a window for which both a receiver and its flow are present, in seconds.
     fn seconds_there(&self, who: &FlowMember<'_>, window: &TimeWindow) -> f64 {
         let flow = &self.layout.flows[who.flow];
         let (begin, end) = (flow.start.max(window.from), flow.stop.min(window.to));
@@ -168,7 +170,7 @@ impl<'a> Run<'a> {
             let sum: f64 = all.iter().map(|(.., goodput)| goodput.in_window).sum();
             for (group, copy, flow, goodput) in all {
                 let counts = self.counted(&flow.counts, window);
-                // A session's delays cover the whole run and not a window, so they are left out.
+                // A session's delays are left out, because they are counted over the whole run, not per window.
                 let spans: &[DelayCounts] = match self.plan.flows[group].kind {
                     FlowKind::Unicast { .. } => &flow.members[0].delays,
                     _ => &[],

@@ -9,10 +9,10 @@ use crate::table::Table;
 use faircast_core::time::{Span, Time};
 use faircast_sim::SourceSample;
 
-/// Number of joins and leaves with metrics of their own.
+/// Maximum number of joins that have their own metrics; the same for leaves.
 const FIRST: usize = 16;
 
-/// The number of a receiver's layers after each change; 0 while it is absent.
+/// Times of changes, and the number of a receiver's layers after each change. The number is 0 while the receiver is absent.
 type Steps = Vec<(Time, u64)>;
 
 impl Run<'_> {
@@ -20,7 +20,7 @@ impl Run<'_> {
         matches!(&self.plan.flows[group].kind, FlowKind::Session(session) if session.scheme.layers() > 1)
     }
 
-    /// Adds subscriptions and the rates of layers in a window.
+    /// Adds metrics of a group in a window: the receivers' numbers of layers, and the rates of layers.
     pub(super) fn layer_metrics(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         if !self.is_layered(group) {
             return;
@@ -40,7 +40,7 @@ impl Run<'_> {
         }
     }
 
-    /// Adds the number of layers of some receivers, and their numbers of joins and leaves.
+    /// Adds the number of layers of some receivers, and the numbers of joins and leaves of these receivers.
     pub(super) fn level_metrics(
         &self,
         name: &str,
@@ -87,7 +87,7 @@ impl Run<'_> {
         let mut steps = Steps::new();
         let mut changes = who.member.subscriptions.iter().peekable();
         for (join, leave) in self.stays(who) {
-            // Skip changes from the receiver's previous stay.
+            // Skip changes before this stay, which belong to the previous stay.
             while changes.next_if(|(at, _)| *at < join).is_some() {}
             steps.push((join, 1));
             while let Some((at, highest)) = changes.next_if(|(at, _)| *at < leave) {
@@ -100,7 +100,7 @@ impl Run<'_> {
         steps
     }
 
-    /// Returns the number of layers after each change, for the first receivers of each group.
+    /// Returns the number of layers of a receiver after each change, for the first receivers of each group.
     pub(super) fn subscriptions(&self) -> Table {
         let mut rows = Rows::new("subscriptions");
         for group in (0..self.plan.flows.len()).filter(|group| self.is_layered(*group)) {
@@ -158,7 +158,8 @@ enum Turn {
     Leave,
 }
 
-/// Returns the times at which a receiver joined or left a layer; a change by several layers appears several times.
+/// Returns the times at which a receiver joined or left a layer. A change by several layers gives the same time once for each
+/// layer.
 fn turns<'a>(who: &FlowMember<'a>, which: Turn) -> impl Iterator<Item = Time> + use<'a> {
     let changes = &who.member.subscriptions;
     let before = std::iter::once(0).chain(changes.iter().map(|(_, highest)| *highest));
@@ -171,7 +172,7 @@ fn turns<'a>(who: &FlowMember<'a>, which: Turn) -> impl Iterator<Item = Time> + 
     })
 }
 
-/// Returns the periods of a window without changes: their lengths and numbers of layers.
+/// Splits a window at the changes of the number of layers. Returns the length and the number of layers of each part.
 fn stretches<'a>(steps: &'a Steps, window: &TimeWindow) -> impl Iterator<Item = (Span, u64)> + use<'a> {
     let (from, to) = (window.from, window.to);
     let ends = steps.iter().skip(1).map(|(at, _)| *at).chain([Time::NEVER]);
@@ -180,7 +181,7 @@ fn stretches<'a>(steps: &'a Steps, window: &TimeWindow) -> impl Iterator<Item = 
     steps.iter().zip(ends).map(stretch).filter(|(length, _)| *length > Span::ZERO)
 }
 
-/// Returns the mean number of layers while the receiver is present; `None` if it is never present.
+/// Returns the mean number of layers of a receiver while it is present; `None` if the receiver is never present.
 fn mean_in(steps: &Steps, window: &TimeWindow) -> Option<f64> {
     let (mut there, mut sum) = (0.0, 0.0);
     for (length, layers) in stretches(steps, window).filter(|(_, layers)| *layers > 0) {
@@ -199,8 +200,8 @@ fn value_before(steps: &Steps, end: Time) -> Option<u64> {
     steps.iter().take_while(|(at, _)| *at < end).last().map(|(_, layers)| *layers)
 }
 
-/// Returns the share of the time in which all present receivers have the same number of layers. Only times with at least two
-/// present receivers count.
+/// Returns the share of time in which all receivers that are present have the same number of layers. Only times with at least two
+/// receivers count.
 fn agreement(all: &[Steps], window: &TimeWindow) -> Option<f64> {
     let mut moments: Vec<(Time, usize, u64)> = Vec::new();
     for (receiver, steps) in all.iter().enumerate() {

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// Measurements of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// One table for each kind of observation, without the columns of point, axes and seed.
+    /// One table for each kind of observation. The columns with point, axes and seed are added later.
     pub tables: Vec<Table>,
     /// Name and value of each metric.
     pub metrics: Vec<(String, f64)>,
@@ -45,7 +45,7 @@ pub(super) struct Run<'a> {
     pub(super) plan: &'a RunPlan,
     pub(super) layout: &'a Layout,
     pub(super) outcome: &'a Outcome,
-    /// Members of sessions with numbers below this one have bins.
+    /// Number of members of each session that have bins. The members with numbers below this number have bins.
     watched: usize,
 }
 
@@ -61,7 +61,8 @@ pub(super) struct FlowMember<'a> {
     pub member: &'a MemberOutcome,
 }
 
-/// Returns the sampling interval of senders: a second, or longer to limit the number of samples to about two million.
+/// Returns the interval at which the states of senders are sampled: one second, or more if the number of samples would otherwise
+/// exceed about two million.
 pub(crate) fn sample(plan: &RunPlan, layout: &Layout) -> Span {
     const SAMPLES: f64 = 2e6;
     let seldom = (layout.flows.len() as f64 * plan.duration.as_secs_f64() / SAMPLES).ceil().clamp(1.0, 1e9);
@@ -94,7 +95,7 @@ fn metric_table(metrics: &[(String, f64)]) -> Table {
 }
 
 impl<'a> Run<'a> {
-    /// Returns the flows of a group: number in the group from 1, number in the network, outcome.
+    /// Returns the flows of a group, each with its number in the group (from 1) and its index in the network.
     pub(super) fn group(&self, group: usize) -> impl Iterator<Item = (u64, usize, &'a FlowOutcome)> {
         let flows = self.layout.flows.iter().enumerate().filter(move |(_, flow)| flow.group == group);
         let outcomes = &self.outcome.flows;
@@ -117,7 +118,7 @@ impl<'a> Run<'a> {
         self.layout.flows[who.flow].receivers[who.at]
     }
 
-    /// Returns the stays of a receiver, independent of the start and end of its flow.
+    /// Returns the stays of a receiver: times of joining and leaving, regardless of the start and end of the receiver's flow.
     pub(super) fn stays(&self, who: &FlowMember<'_>) -> impl Iterator<Item = (Time, Time)> {
         let (flow, at) = (&self.layout.flows[who.flow], who.at);
         let first = flow.stays.get(at).copied().unwrap_or((Time::ZERO, Time::NEVER));
@@ -129,7 +130,8 @@ impl<'a> Run<'a> {
         self.layout.names.name(self.layout.flows[flow].receivers[member])
     }
 
-    /// Returns the members of a group that have bins: number of the flow in the group, number of the flow, number of the member.
+    /// Returns the members of a group that have bins. Each member has the number of its flow in the group, the index of its flow
+    /// in the network, and its own index in the flow.
     fn watched(&self, group: usize) -> impl Iterator<Item = (u64, usize, usize, &'a MemberOutcome)> {
         let watched = self.watched;
         self.group(group).flat_map(move |(number, flow, outcome)| {
@@ -286,7 +288,8 @@ impl<'a> Run<'a> {
         rows.0
     }
 
-    /// Returns the amount of feedback to each sender: for groups as a whole, and for their first receivers.
+    /// Returns the amount of feedback to each sender: the totals of groups, and the feedback of the first receivers of each
+    /// group.
     fn feedback(&self) -> Table {
         let mut rows = Rows::new("feedback");
         for group in 0..self.plan.flows.len() {
@@ -375,7 +378,7 @@ impl<'a> Run<'a> {
         out.all
     }
 
-    /// Adds rates in a window. Returns their mean, if the group has a flow.
+    /// Adds the rates of a group in a window. Returns the mean rate; `None` if the group has no flow.
     fn rate_metrics(&self, group: usize, window: &TimeWindow, out: &mut Metrics) -> Option<f64> {
         let name = self.name(group);
         let range = self.range(window);
@@ -394,7 +397,8 @@ impl<'a> Run<'a> {
         Some(mean)
     }
 
-    /// Adds the differences between the rates of some receivers. Returns the mean rate, if there are receivers.
+    /// Adds metrics of the differences between the rates of some receivers. Returns the mean of these rates, if there are
+    /// receivers.
     pub(super) fn spread_metrics(
         &self,
         name: &str,
@@ -416,7 +420,7 @@ impl<'a> Run<'a> {
         (!rates.is_empty()).then(|| stats::mean(&rates))
     }
 
-    /// Returns the coefficient of variation of a receiver's rate in stretches of `probe.stretch`.
+    /// Returns the coefficient of variation of a receiver's rate over intervals of `probe.stretch`.
     fn variation(&self, member: &MemberOutcome, range: &std::ops::Range<usize>) -> Option<f64> {
         let probe = &self.plan.probe;
         let bins = (probe.stretch.as_secs_f64() / probe.bin.as_secs_f64()).round().max(1.0) as usize;
@@ -427,7 +431,7 @@ impl<'a> Run<'a> {
             .then(|| stats::variation(&stretches))
     }
 
-    /// Adds counts of feedback over the whole run; counts of flows are means over the flows of the group.
+    /// Adds the numbers of reports over the whole run, as means over the flows of the group.
     fn feedback_metrics(&self, group: usize, out: &mut Metrics) {
         let name = self.name(group);
         let flows = self.group(group).count() as f64;
@@ -452,7 +456,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds the fates of reports at the sources; means over the sessions of the group.
+    /// Adds the numbers of reports and loss events that the sources counted, as means over the sessions of the group.
     fn tally_metrics(&self, group: usize, out: &mut Metrics) {
         let name = self.name(group);
         let mut add = |metric: &str, count: fn(&FlowOutcome) -> u64| {
@@ -466,7 +470,7 @@ impl<'a> Run<'a> {
         add("followed", |flow| flow.tally.followed);
     }
 
-    /// Adds the mean round-trip time that senders measured in a window, over the flows of the group.
+    /// Adds the round-trip time that senders measured in a window, as a mean over the flows of the group.
     fn round_trip_metric(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         let within = |at: Time| (window.from..=window.to).contains(&at);
         let mean = |(_, _, flow): (u64, usize, &FlowOutcome)| {
@@ -479,7 +483,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds the counts of senders in the run; means over the flows of the group.
+    /// Adds the counts of senders over the whole run, as means over the flows of the group.
     fn flow_metrics(&self, group: usize, out: &mut Metrics) {
         let name = self.name(group);
         let mut means: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
@@ -560,7 +564,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the delays of packets in a window, from histograms for the spans between counted moments.
+    /// Returns the delays of packets in a window. `spans` has a histogram for each time between two consecutive moments at which
+    /// counts are stored.
     pub(super) fn delays_in(&self, spans: &[DelayCounts], window: &TimeWindow) -> DelayCounts {
         let moments = self.plan.moments();
         let first = moments.partition_point(|at| *at <= window.from);
@@ -570,7 +575,7 @@ impl<'a> Run<'a> {
         delays
     }
 
-    /// Returns the bits that a link could have carried in this time, including changes of its rate.
+    /// Returns the number of bits that a link could have carried from `from` to `to`. Changes of the link's rate are included.
     pub(super) fn capacity(&self, link: u32, from: Time, to: Time) -> f64 {
         let spec = self.layout.specs[self.layout.links[link as usize].spec as usize];
         let mut changes: Vec<(Time, f64)> = vec![(Time::ZERO, spec.rate.bps())];
@@ -596,8 +601,8 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Adds a metric of a group, link or fit; without an owner it is about all groups together. Values that are not finite are
-    /// left out.
+    /// Adds a metric. `owner` is a group, link or fit; an empty `owner` stands for all groups together. Values that are not
+    /// finite are ignored.
     pub(super) fn add(&mut self, owner: &str, name: &str, value: f64) {
         if value.is_finite() {
             let dot = if owner.is_empty() { "" } else { "." };
@@ -619,7 +624,7 @@ fn rtt(sample: &SourceSample, within: &impl Fn(Time) -> bool) -> Option<f64> {
     (within(at) && rtt > Span::ZERO).then(|| rtt.as_secs_f64())
 }
 
-/// Returns the number of changes from one representative to another; periods without one are ignored.
+/// Returns the number of changes from one representative to another. Periods without a representative are ignored.
 fn switches(representatives: &[(Time, Option<u32>)]) -> usize {
     let known: Vec<u32> = representatives.iter().filter_map(|(_, member)| *member).collect();
     known.windows(2).filter(|pair| pair[0] != pair[1]).count()

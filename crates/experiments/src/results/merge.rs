@@ -1,4 +1,4 @@
-//! Merges the results of several shards. The merged files are byte for byte the files of a single run without shards.
+//! Merges the results of several shards. The merged files are identical to the files of a single run without shards.
 
 use super::WriteError;
 use super::write::{MANIFEST, Manifest, list, put};
@@ -21,7 +21,7 @@ pub enum MergeError {
         /// The system's error.
         source: io::Error,
     },
-    /// A file that is not a result of a run.
+    /// A file that does not belong to the results of a run.
     #[error("{path} is not the result of a run: {reason}", path = path.display())]
     NotResults {
         /// The file.
@@ -30,23 +30,23 @@ pub enum MergeError {
         reason: String,
     },
     /// A file was changed after the run.
-    #[error("{path} is not the file that the run wrote (its hash is another one)", path = path.display())]
+    #[error("{path} was changed after the run (its hash differs from the manifest); repeat the run", path = path.display())]
     Changed {
         /// The file.
         path: PathBuf,
     },
     /// Results of different experiments.
-    #[error("{a} and {b} cannot be merged: they differ in `{what}`", a = a.display(), b = b.display())]
+    #[error("{a} and {b} cannot be merged: their `{what}` differs; merge only results of the same experiment", a = a.display(), b = b.display())]
     Different {
-        /// The first directory.
+        /// A directory.
         a: PathBuf,
-        /// Another one.
+        /// Another directory.
         b: PathBuf,
         /// The part that differs.
         what: &'static str,
     },
     /// A run that two directories contain.
-    #[error("point {point} with seed {seed} is in {path} and in another directory", path = path.display())]
+    #[error("the run of point {point} with seed {seed} is in {path} and also in another directory; name only one of them", path = path.display())]
     Twice {
         /// The directory in which the run appears again.
         path: PathBuf,
@@ -79,10 +79,11 @@ struct Part {
     manifest: Manifest,
 }
 
-/// Merges directories of results into another directory. The results may be of different shards or seeds.
+/// Merges the results in several directories into another directory. The directories may contain different shards or seeds.
 ///
 /// # Errors
-/// If the directories are not results, were changed, belong to different experiments, or contain a run twice.
+/// If a directory contains no results or changed results, or if the directories belong to different experiments or contain a run
+/// twice.
 pub fn merge(directories: &[PathBuf], into: &Path) -> Result<Merged, MergeError> {
     let parts: Vec<Part> =
         directories.iter().map(|directory| read_part(directory)).collect::<Result<_, _>>()?;
@@ -113,7 +114,7 @@ pub fn merge(directories: &[PathBuf], into: &Path) -> Result<Merged, MergeError>
     Ok(Merged { runs: runs.len(), missing, files })
 }
 
-/// Returns the first property that must be equal in both results and differs.
+/// Returns the first property that differs, among those that must be equal in both results.
 fn difference(a: &Manifest, b: &Manifest) -> Option<&'static str> {
     let checks = [
         ("faircast", a.faircast == b.faircast),
@@ -148,7 +149,7 @@ fn files_of(part: &Part) -> impl Iterator<Item = (&str, &str)> {
 }
 
 fn merge_files(parts: &[Part], runs: &[Job]) -> Result<Vec<(String, Vec<u8>)>, MergeError> {
-    // The order of a single run: that of the part with the most files, followed by the rest by name.
+    // Order the files as in a single run: first in the order of the part with the most files, then the remaining files by name.
     let fullest = parts.iter().max_by_key(|part| files_of(part).count());
     let mut names: Vec<&str> = fullest.into_iter().flat_map(files_of).map(|(name, _)| name).collect();
     let others: BTreeSet<&str> = parts.iter().flat_map(files_of).map(|(name, _)| name).collect();
@@ -188,7 +189,7 @@ fn merge_files(parts: &[Part], runs: &[Job]) -> Result<Vec<(String, Vec<u8>)>, M
 /// Extension of Parquet files.
 const PARQUET: &str = ".parquet";
 
-/// Returns a merged table as a Parquet file, if a part has one.
+/// Returns a merged table as a Parquet file. Returns `None` if no part has this file.
 #[cfg(feature = "parquet")]
 fn merge_parquet(parts: &[Part], table: &str, text: &[u8]) -> Result<Option<(String, Vec<u8>)>, MergeError> {
     let name = format!("{table}{PARQUET}");
@@ -203,13 +204,13 @@ fn merge_parquet(parts: &[Part], table: &str, text: &[u8]) -> Result<Option<(Str
     Ok(Some((name, bytes)))
 }
 
-/// Returns nothing: this build writes no Parquet files.
+/// Returns `None`, because this build writes no Parquet files.
 #[cfg(not(feature = "parquet"))]
 fn merge_parquet(_: &[Part], _: &str, _: &[u8]) -> Result<Option<(String, Vec<u8>)>, MergeError> {
     Ok(None)
 }
 
-/// Returns the position of a capture's run in the order of runs.
+/// Returns the position of the run of a capture in the order of runs.
 fn capture_order(name: &str, runs: &[Job]) -> usize {
     let place =
         runs.iter().position(|(point, seed)| name == super::capture::file_name(*point as usize, *seed));

@@ -1,19 +1,19 @@
 //! Results of a scenario: tidy tables, metrics and captured packets; writing and merging of results.
 //!
-//! Every table begins with the number of the point, the value on each axis of the sweep, and the seed. The same scenario and
-//! seeds give the same bytes, in every build and with any number of threads.
+//! Every table begins with columns for the number of the point, the value on each axis of the sweep, and the seed. The same
+//! scenario and seeds give the same bytes, in every build and with any number of threads.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`measure`] | conversion of one run's outcome into rows and metrics |
 //! | [`write`](mod@write) | CSV files and `manifest.json` |
 //! | [`merge`](mod@merge) | merging of the results of several shards |
-//! | [`bottlenecks`] | links that were busy or whose queue acted in a window |
+//! | [`bottlenecks`] | links that were almost fully utilised, or whose queue dropped or marked packets |
 //! | `counters` | numbers of packets sent, lost and received in a window |
 //! | `events` | events, one row each |
 //! | `parts` `layers` | metrics of some receivers of a flow, and of sessions of several layers |
-//! | [`transform`] | round trip of packets through the wire format |
-//! | [`capture`] | packets of tapped links as pcapng, with the bytes they would have on a real network |
+//! | [`transform`] | encoding and decoding of all packets in the wire format |
+//! | [`capture`] | packets of tapped links as pcapng, with the bytes that they would have on a real network |
 
 pub mod bottlenecks;
 pub mod capture;
@@ -50,24 +50,24 @@ pub struct Results {
     pub axes: Vec<Axis>,
     /// The points of the sweep.
     pub points: Vec<Point>,
-    /// The completed runs: number of the point, and seed.
+    /// The completed runs: the number of the point and the seed of each.
     pub jobs: Vec<(usize, u64)>,
-    /// `metrics`, `rates`, `averages`, `samples`, `queues`, `representatives`, `feedback`, `transfers`, `subscriptions`,
-    /// `layers`, `events`, `flows`, `bottlenecks`.
+    /// The tables `metrics`, `rates`, `averages`, `samples`, `queues`, `representatives`, `feedback`, `transfers`,
+    /// `subscriptions`, `layers`, `events`, `flows` and `bottlenecks`.
     pub tables: Vec<Table>,
-    /// The metrics as rows, for claims.
+    /// All metrics as rows. Claims are judged by these metrics.
     pub metrics: Vec<MetricRow>,
     /// Captured packets.
     pub captures: Vec<capture::Capture>,
     /// Totals of the simulator.
     pub totals: Totals,
-    /// Changes that the wire format made to the packets, when they went through it.
+    /// Changes that the wire format made to packets; `None` if packets were not encoded.
     pub codec: Option<transform::Differences>,
-    /// Properties that all results of one set share.
+    /// Scenario, seeds and shard of the results.
     pub identity: Identity,
 }
 
-/// Properties that all results of one set share.
+/// Properties that all runs of a set of results share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The scenario's text.
@@ -78,7 +78,7 @@ pub struct Identity {
     pub shard: Option<Shard>,
 }
 
-/// Part `index` of `of`, counted from 1. It contains every `of`-th run.
+/// Part `index` of `of`, counted from 1. The part contains every `of`-th run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shard {
     /// Number of the part, from 1.
@@ -120,18 +120,18 @@ pub struct MetricRow {
     pub seed: u64,
     /// Name of the metric, such as `multicast.rate`.
     pub name: String,
-    /// Value in base units: bits per second, seconds, packets, shares of 1.
+    /// Value in its base unit: bits per second, seconds, packets, or shares of 1.
     pub value: f64,
 }
 
 /// Totals of the simulator over all runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Totals {
-    /// Packets carried over a link, hop by hop.
+    /// Number of link traversals: a packet counts once for each link that it crosses.
     pub traversals: u64,
-    /// Packets that arrived at a receiver or sender.
+    /// Number of packets that arrived at a receiver or sender.
     pub arrivals: u64,
-    /// Entries taken from the calendar.
+    /// Number of events that the simulator took from its calendar.
     pub events: u64,
     /// A hash over all arrivals of all runs.
     pub digest: u64,
@@ -143,7 +143,7 @@ impl Results {
         self.tables.iter().find(|table| table.name == name)
     }
 
-    /// Returns the values of a metric at a point, one for each seed that has it, in the order of the seeds.
+    /// Returns the values of a metric at a point, in the order of the seeds. Runs without the metric are skipped.
     pub fn metric(&self, point: usize, name: &str) -> Vec<f64> {
         let rows = self.metrics.iter().filter(|row| row.point == point && row.name == name);
         rows.map(|row| row.value).collect()

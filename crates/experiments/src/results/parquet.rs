@@ -26,7 +26,7 @@ pub fn to_parquet(table: &Table) -> Result<Vec<u8>, ParquetError> {
     Ok(bytes)
 }
 
-/// Reads a table from CSV. The column types are those of the Parquet file `part`, because CSV has no types.
+/// Reads a table from CSV. CSV has no types, so the column types are taken from the Parquet file `part`.
 ///
 /// # Errors
 /// The fault in one of the files.

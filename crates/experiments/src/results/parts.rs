@@ -1,4 +1,4 @@
-//! Metrics of some receivers of a group, and lines through metrics.
+//! Metrics of parts of a group, and of lines fitted through metrics.
 
 use super::measure::{FlowMember, Metrics, Run};
 use crate::scenario::plan::{Abscissa, FlowKind, RouterKind, TimeWindow};
@@ -42,7 +42,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds the counters of all active routers, or of those with the name `of`.
+    /// Adds the counters of the active routers with the name `of`, or of all active routers.
     fn active_routers(&self, owner: &str, of: Option<&String>, out: &mut Metrics) {
         let is_one = |node: NodeId| {
             self.layout.routers.iter().any(|(at, kind, _, name)| {
@@ -73,7 +73,7 @@ impl<'a> Run<'a> {
         sum("exclusions", |it| it.exclusions);
     }
 
-    /// Returns the parts of a group: prefix of the metrics, and receivers.
+    /// Returns the parts of a group, each with the prefix of its metrics and its receivers.
     fn parts(&self, group: usize) -> impl Iterator<Item = (String, Vec<FlowMember<'a>>)> {
         let named = self.plan.flows[group].parts.iter().zip(&self.layout.parts[group]);
         named.map(move |(part, nodes)| {
@@ -112,7 +112,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds the delays of packets of a group of unicast flows in a window.
+    /// Adds the delays of packets in a window, for a group of unicast flows.
     pub(super) fn unicast_delays(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         if let FlowKind::Unicast { is_timed: true, .. } = self.plan.flows[group].kind {
             let mut all = DelayCounts::default();
@@ -123,7 +123,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds counts of the parts over the whole run: sums over the part, divided by the number of its flows.
+    /// Adds counts of the parts over the whole run. A count is the sum over the receivers of a part, divided by the number of
+    /// flows of these receivers.
     pub(super) fn parts_of_run(&self, group: usize, out: &mut Metrics) {
         for (name, receivers) in self.parts(group) {
             let flows = receivers.iter().map(|who| who.flow).collect::<BTreeSet<_>>().len() as f64;
@@ -140,7 +141,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds the fits of lines through metrics; a fit with a missing metric is left out.
+    /// Adds the lines fitted through metrics. A fit is skipped if a metric of the fit is missing.
     pub(super) fn fit_metrics(&self, out: &mut Metrics) {
         for fit in &self.plan.fits {
             let value = |name: &str| out.all.iter().find(|(known, _)| known == name).map(|(_, value)| *value);

@@ -11,7 +11,7 @@ pub(crate) enum Field<'a> {
     Text(&'a str),
 }
 
-/// A table under construction. Its first row determines names and types of the columns.
+/// A table under construction. The first row determines the names and types of the columns.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Rows(pub Table);
 
@@ -21,7 +21,7 @@ impl Rows {
         Rows(Table { name: name.to_owned(), columns: Vec::new() })
     }
 
-    /// Adds a row: names of the columns, and their values.
+    /// Adds a row: the names of columns, and the values in these columns.
     pub fn push(&mut self, row: &[(&str, Field<'_>)]) {
         if self.0.columns.is_empty() {
             let column = |(name, field): &(&str, Field<'_>)| {
@@ -57,7 +57,7 @@ pub(crate) fn stack(axes: &[Axis], points: &[Point], runs: &[((usize, u64), &Tab
     }
     columns.push(("seed".to_owned(), Column::Whole(Vec::new())));
     let keys = columns.len();
-    // A table without rows has no columns; use one with columns.
+    // A table without rows has no columns, so the columns are taken from a table with rows.
     let filled = runs.iter().map(|(_, table)| table).find(|table| !table.columns.is_empty());
     let empty = filled.into_iter().flat_map(|table| &table.columns).map(|(name, column)| {
         let column = match column {
@@ -102,7 +102,7 @@ fn fill(column: &mut Column, value: &Setting, rows: usize) {
     }
 }
 
-/// Returns all tables of several runs, concatenated for each kind.
+/// Returns the tables of several runs; the tables of each kind are concatenated.
 pub(crate) fn rows_of_runs(
     axes: &[Axis],
     points: &[Point],

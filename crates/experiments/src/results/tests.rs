@@ -5,7 +5,7 @@ use crate::table::Column;
 use faircast_core::time::{Span, Time};
 use faircast_sim::{FlowCounts, FlowOutcome, LinkOutcome, LinkSample, LinkTally, MemberOutcome, Outcome};
 
-/// A star of two receivers, a session and a TCP flow, with ten bins of a second.
+/// A session and a TCP flow in a star with two leaves. There are ten bins of one second each.
 const TWO: &str = "title = \"t\"\nduration = \"10 s\"\nwarmup = \"4 s\"\nstart_jitter = 0\n[topology]\nkind = \"star\"\n\
     leaves = 2\n[[flow]]\nname = \"m\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\n\
     expected = [{ from = 0, is = \"leaf1\" }, { from = \"5 s\", is = \"leaf2\" }]\nsettle = \"1 s\"\n[[flow]]\nname = \"t\"\n\
@@ -33,7 +33,7 @@ fn member(bins: [u64; 10], reports: u64, suppressed: u64) -> MemberOutcome {
     }
 }
 
-/// Returns the counts after `bytes` bytes have arrived: every eleventh packet was lost.
+/// Returns the counts after the arrival of `bytes` bytes, if every eleventh packet was lost.
 fn counts(bytes: u64) -> FlowCounts {
     let (received, lost) = (bytes / 1000, bytes / 10_000);
     FlowCounts { sent: received + lost, again: lost, received, lost, delivered: received }
@@ -55,7 +55,7 @@ fn flow(members: Vec<MemberOutcome>) -> FlowOutcome {
     }
 }
 
-/// The session gets 80 and 160 kbit/s, TCP gets 80 kbit/s; no flow receives data in the first two seconds.
+/// The session's receivers get 80 and 160 kbit/s, TCP gets 80 kbit/s. No flow receives data in the first two seconds.
 fn outcome(layout: &crate::scenario::Layout) -> Outcome {
     let steady = |bytes: u64| std::array::from_fn(|bin| if bin < 2 { 0 } else { bytes });
     let mut session = flow(vec![member(steady(10_000), 6, 2), member(steady(20_000), 0, 4)]);
@@ -73,7 +73,7 @@ fn outcome(layout: &crate::scenario::Layout) -> Outcome {
     };
     let probed = layout.probes[0] as usize;
     links[probed].samples = (0..=10).map(sample).collect();
-    // The counted moments are 2 and 4 s. The second link drops no packets.
+    // The counters are stored at 2 and 4 s. The queue of the second link drops no packets.
     let tally = |second: u64| LinkTally {
         departed_bytes: 50_000 * second,
         offered: 100 * second,
@@ -134,7 +134,7 @@ fn feedback_is_counted_per_session_and_per_receiver() {
 }
 
 #[test]
-fn counts_cover_the_window_and_goodput_the_flows_lifetime() {
+fn counts_and_goodput_are_measured_per_window() {
     assert!((metric("t.loss") - 1.0 / 11.0).abs() < 1e-12);
     assert_eq!(metric("t.timeouts"), 2.0, "what happens at the end of the run belongs to it");
     assert_eq!(metric("t.timeouts@early"), 1.0, "what happens at the end of a window is behind it");
@@ -149,7 +149,7 @@ fn counts_cover_the_window_and_goodput_the_flows_lifetime() {
 }
 
 #[test]
-fn goodput_of_late_flows_totals_at_most_the_link_rate() {
+fn total_goodput_of_late_flows_is_at_most_the_link_rate() {
     let text = r#"
         title = "Flows that start late"
         duration = "12 s"
@@ -174,7 +174,7 @@ fn goodput_of_late_flows_totals_at_most_the_link_rate() {
 }
 
 #[test]
-fn links_are_measured_between_two_samples() {
+fn link_metrics_cover_only_the_window() {
     assert_eq!(metric("link.hub->leaf1.queue"), 7.0);
     assert_eq!(metric("link.hub->leaf1.drops"), 6.0);
     assert_eq!(metric("link.hub->leaf1.loss"), 0.01);
@@ -182,8 +182,8 @@ fn links_are_measured_between_two_samples() {
 }
 
 #[test]
-fn links_that_drop_or_mark_are_bottlenecks_without_a_probe() {
-    // 6 s at 400 kbit/s, over a link of 1 Mbit/s.
+fn unprobed_links_that_drop_or_mark_packets_are_bottlenecks() {
+    // The link carries 400 kbit/s for 6 s, and its capacity is 1 Mbit/s.
     assert_eq!((metric("links.bottlenecks"), metric("links.others")), (1.0, 1.0));
     assert!((metric("links.others.utilisation") - 0.4).abs() < 1e-12);
     assert_eq!(metric("links.bottlenecks@early"), 1.0);
@@ -202,14 +202,15 @@ fn links_that_drop_or_mark_are_bottlenecks_without_a_probe() {
 
 #[test]
 fn representative_is_compared_with_the_expected_timetable() {
-    // The expected times are 1 to 5 s (leaf1, always correct) and 6 to 10 s (leaf2, correct from 9 s on).
+    // leaf1 is expected from 1 to 5 s, and is the representative all of this time. leaf2 is expected from 6 to 10 s, and is the
+    // representative only from 9 s on.
     assert!((metric("m.representative.as_expected") - 5.0 / 8.0).abs() < 1e-12);
     assert_eq!(metric("m.switches"), 1.0);
     assert_eq!(measure::as_expected(&[], &[], Span::ZERO, seconds(9)), None);
 }
 
 #[test]
-fn averages_cover_all_time_since_the_start() {
+fn running_averages_cover_all_time_since_the_start() {
     let tables = measured().tables;
     let averages = tables.iter().find(|table| table.name == "averages").expect("always there");
     let Some(Column::Number(values)) = averages.column("average") else { panic!("a number") };

@@ -1,5 +1,5 @@
 //! A packet transform through the wire format: every packet of a session is encoded and decoded. The simulation then uses the
-//! values that a real network carries, including rounding.
+//! values that packets carry on a real network, including rounding.
 
 use faircast_core::packet::{Body, Layer, Packet, Payload, SessionId};
 use faircast_sim::network::PacketTransform;
@@ -15,7 +15,8 @@ pub struct Differences {
     pub packets: u64,
     /// Number of packets that did not change.
     pub same: u64,
-    /// Number of packets with values rounded to the precision of the format: rates and levels to 1/2048, times to microseconds.
+    /// Number of packets with values that were rounded to the precision of the wire format. The relative precision of rates and
+    /// levels is 1/2048; times are in microseconds.
     pub rounded: u64,
     /// Number of packets that changed in another way.
     pub wrong: u64,
@@ -62,7 +63,7 @@ impl RoundTrip {
     }
 }
 
-/// Encodes a session's packet into `out`. Returns `None` if the format cannot represent it.
+/// Encodes a session's packet into `out`. Returns `None` if the wire format cannot represent the packet.
 pub(crate) fn to_wire(out: &mut Vec<u8>, packet: &Packet, payload: &[u8]) -> Option<()> {
     match &packet.body {
         Body::Data(data) => {
@@ -109,7 +110,7 @@ impl PacketTransform for RoundTrip {
     }
 }
 
-/// Returns whether the packets differ only by the rounding of the format.
+/// Returns whether the packets differ only by the rounding of the wire format.
 fn is_rounded(sent: &Body, got: &Body) -> bool {
     match (sent, got) {
         (Body::Data(sent), Body::Data(got)) => sent.quantised() == *got,

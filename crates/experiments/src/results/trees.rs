@@ -1,4 +1,4 @@
-//! Metrics of sessions whose receivers form a tree: fairness among receivers, windows, and the cost of feedback.
+//! Metrics of sessions whose receivers form a tree: fairness among receivers, windows, and the amount of feedback.
 
 use super::measure::{Metrics, Run};
 use crate::scenario::plan::{FlowKind, TimeWindow};
@@ -9,7 +9,7 @@ use faircast_topology::Routes;
 
 /// Number of agents with metrics of their own.
 const FIRST: usize = 16;
-/// Tolerance in packets when the source's window is compared with an agent's.
+/// Tolerance in packets: the source's window counts as small as an agent's window if it is larger by at most this number.
 const AS_SMALL: f64 = 0.5;
 
 impl Run<'_> {
@@ -18,7 +18,8 @@ impl Run<'_> {
         all.filter_map(|(_, flow, outcome)| Some((flow, outcome, outcome.tree.as_deref()?))).collect()
     }
 
-    /// Adds the fairness of receivers' rates relative to the capacity of their paths, and the mean relative rate (paper 001, 5).
+    /// Adds the fairness of the receivers and their mean relative rate (paper 001, 5). A relative rate is a receiver's rate
+    /// divided by the capacity of the receiver's path.
     pub(super) fn shares_of_tree(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         if !matches!(&self.plan.flows[group].kind, FlowKind::Session(session) if session.scheme.agents().is_some())
         {
@@ -44,7 +45,7 @@ impl Run<'_> {
         out.add(name, "U", stats::mean(&shares));
     }
 
-    /// Adds windows of the source and of the first agents.
+    /// Adds the windows of the source and of the first agents.
     pub(super) fn windows_of_tree(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         let (trees, name) = (self.trees(group), self.name(group));
         let Some((_, _, tree)) = trees.first() else { return };
@@ -62,7 +63,7 @@ impl Run<'_> {
         }
     }
 
-    /// Adds counts over the whole run, per flow.
+    /// Adds counts of the session's tree over the whole run, as means over the flows.
     pub(super) fn tree_metrics(&self, group: usize, out: &mut Metrics) {
         let (trees, name) = (self.trees(group), self.name(group));
         if trees.is_empty() {
@@ -89,8 +90,8 @@ impl Run<'_> {
     }
 }
 
-/// Returns the times from slow starts of agents, after which their windows have one packet, until the source's window is as
-/// small.
+/// Returns a time for each slow start of an agent: the time until the source's window is as small as the agent's window. A slow
+/// start sets the agent's window to one packet.
 fn lags(tree: &TreeOutcome) -> Vec<f64> {
     let mut lags = Vec::new();
     for (at, _) in &tree.slow_starts {

@@ -1,7 +1,7 @@
 //! Output of results as files: a CSV for each table, captures, and `manifest.json`.
 //!
-//! These files do not depend on the host or the time. The run's duration and number of threads are written to `run.json` by
-//! [`write_run`].
+//! The bytes of these files do not depend on the host or the time. [`write_run`] writes the run's duration and number of threads
+//! to `run.json`.
 
 use super::{Results, Totals};
 use crate::scenario::Point;
@@ -40,8 +40,9 @@ pub enum WriteError {
 /// File name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
 
-/// Writes tables as CSV, captures, the scenario and the manifest into a directory. Creates the directory if it is missing, and
-/// removes the files of an earlier run from it. Returns the paths of the files, with the manifest last.
+/// Writes tables as CSV, captures, the scenario and the manifest into a directory. Creates the directory if it is missing.
+/// Removes the files of an earlier run from the directory. Returns the paths of the written files; the path of the manifest is
+/// the last.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -66,17 +67,18 @@ pub fn write(results: &Results, directory: &Path) -> Result<Vec<PathBuf>, WriteE
     put(directory, &files, &manifest(results, &files))
 }
 
-/// Name of the file about the execution of a run.
+/// Name of the file with the duration and the number of threads of a run.
 const RUN: &str = "run.json";
 
-/// The part of `run.json` that lists files outside of the manifest.
+/// The part of `run.json` that lists the files that are not in the manifest.
 #[derive(Deserialize)]
 struct ListedFiles {
     #[serde(default)]
     others: Vec<String>,
 }
 
-/// Removes the files of an earlier run from a directory: those that its `manifest.json` and `run.json` list, and these two files.
+/// Removes the files of an earlier run from a directory. First removes all files that `manifest.json` and `run.json` list, then
+/// these two files.
 ///
 /// # Errors
 /// If a file cannot be removed.
@@ -91,7 +93,7 @@ pub fn clear(directory: &Path) -> Result<(), WriteError> {
         names.extend(made.others);
         names.push(RUN.to_owned());
     }
-    // Skip files in other directories: they are not part of the run.
+    // Skip files in other directories, because they are not part of the run.
     for name in names.iter().filter(|name| Path::new(name).file_name() == Some(name.as_str().as_ref())) {
         let path = directory.join(name);
         match fs::remove_file(&path) {
@@ -130,7 +132,7 @@ pub(super) fn put(
 /// The manifest of a set of results: its runs, and the files with their hashes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The version of faircast that made the results.
+    /// Version of faircast that produced the results.
     pub faircast: String,
     /// BLAKE3 hash of the scenario's text.
     pub scenario: String,
@@ -142,7 +144,7 @@ pub struct Manifest {
     pub shard: Option<String>,
     /// The runs in these results: number of the point, and seed.
     pub runs: Vec<(u64, u64)>,
-    /// The other files of the results.
+    /// All files of the results except the manifest.
     pub files: Vec<Listed>,
 }
 
@@ -210,7 +212,7 @@ fn write_display(out: &mut String, value: impl std::fmt::Display) {
 }
 
 /// Writes `run.json`: the duration of the run, the number of threads, and the names of additional files such as figures. The
-/// manifest does not list `run.json`, because it differs each time.
+/// manifest does not list `run.json`, because the content of `run.json` differs between equal runs.
 ///
 /// # Errors
 /// If the file cannot be written.

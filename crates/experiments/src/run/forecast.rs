@@ -1,9 +1,9 @@
-//! Forecast of a scenario's runs before their simulation: simulated time, packets over links, and memory.
+//! Forecast of the runs of a scenario, before they are simulated: simulated time, packets over links, and memory.
 //!
-//! Flows share the links of their paths like long connections: all rates rise together until a link is full or a flow has its
+//! Flows share the links of their paths like long connections: all rates grow together until a link is full or a flow has its
 //! maximum rate (max-min fairness). A session has the rate of its slowest receiver. A session of several layers also uses the
-//! remaining capacity of its other receivers' paths. Times are means over the run. Feedback of sessions and lost packets are not
-//! counted.
+//! remaining capacity on the paths to its faster receivers. Durations are means over the run. The feedback of sessions is not
+//! counted, and lost packets are not counted.
 
 use super::{RunError, RunOptions, admit};
 use crate::scenario::plan::{FlowKind, FlowPlan, RunPlan, SessionPlan};
@@ -16,16 +16,16 @@ use faircast_unicast::Protocol;
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-/// The estimated cost of the runs that are not stored yet.
+/// The estimated cost of the runs whose results are not stored yet.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Forecast {
     /// Number of all runs.
     pub runs: usize,
-    /// Number of stored runs. The fields below are about the other runs.
+    /// Number of stored runs. The fields after this one are about the runs that are not stored.
     pub stored: usize,
     /// Simulated time, in seconds.
     pub simulated: f64,
-    /// Packets carried over a link, hop by hop.
+    /// Number of link traversals: a packet counts once for each link that it crosses.
     pub traversals: f64,
     /// Maximum memory for simultaneous runs, in bytes.
     pub working: u64,
@@ -36,7 +36,7 @@ pub struct Forecast {
 }
 
 impl AddAssign for Forecast {
-    /// Adds the forecast of runs that follow these runs.
+    /// Adds the forecast of further runs. They are executed after the runs of this forecast.
     fn add_assign(&mut self, next: Forecast) {
         self.runs += next.runs;
         self.stored += next.stored;
@@ -48,11 +48,11 @@ impl AddAssign for Forecast {
     }
 }
 
-/// Maximum number of points that are examined; the other points are assumed to be similar.
+/// Maximum number of points for which a forecast is computed. The costs of other points are assumed to be similar.
 const MAX_POINTS: usize = 16;
-/// Maximum number of rounds in which rates are assigned; the remaining flows get the share of the last round.
+/// Maximum number of rounds in which rates are assigned. Flows without a rate after the last round get the share of that round.
 const MAX_ROUNDS: usize = 1_000;
-/// The constant of the square-root formula: the packets in flight are this constant over the square root of the loss probability.
+/// The constant of the square-root formula: a flow has `SQUARE_ROOT / sqrt(p)` packets in flight at the loss probability `p`.
 const SQUARE_ROOT: f64 = 1.22;
 
 /// Forecasts the runs of a scenario that are not stored.
@@ -89,21 +89,21 @@ pub fn forecast(scenario: &Scenario, options: &RunOptions) -> Result<Forecast, R
 
 /// A flow's demand and path.
 struct Demand {
-    /// Share of the run in which it sends.
+    /// Share of the run in which the flow sends.
     active: f64,
-    /// Maximum rate while it sends, in bits per second.
+    /// Maximum rate while the flow sends, in bits per second.
     most: f64,
     /// Size of a packet, in bits.
     bits: f64,
-    /// The links that carry its data, each with the share of the packets that it carries.
+    /// The links that carry the flow's data. Each link has the share of the flow's packets that crosses the link.
     links: Vec<(u32, f64)>,
-    /// Number of link traversals on the reverse path per data packet.
+    /// Number of link traversals on the reverse path for each data packet.
     back: f64,
-    /// For a session of several layers: the path of each receiver.
+    /// Path to each receiver, if the flow is a session of several layers.
     branches: Vec<Vec<u32>>,
 }
 
-/// Returns the number of packets over links in one run.
+/// Returns the number of link traversals of all packets in one run.
 fn traversals(plan: &RunPlan, layout: &Layout) -> f64 {
     let topology = layout.nodes_and_links(|node| layout.hosts.contains(&node));
     let mut routes = Routes::new(&topology);
@@ -120,8 +120,8 @@ fn traversals(plan: &RunPlan, layout: &Layout) -> f64 {
     demands.iter().zip(&rates).map(of).sum()
 }
 
-/// Returns the rates of all flows while they send, in bits per second. `free` has the rate of each link, and on return the unused
-/// rate.
+/// Returns the rate of each flow while it sends, in bits per second. `free` has the rate of each link; on return it has the
+/// unused part of this rate.
 fn share(demands: &[Demand], free: &mut [f64]) -> Vec<f64> {
     let mut rates = vec![0.0; demands.len()];
     let mut weights = vec![0.0; free.len()];
@@ -129,7 +129,7 @@ fn share(demands: &[Demand], free: &mut [f64]) -> Vec<f64> {
     for demand in open.iter().map(|flow| &demands[*flow]) {
         demand.links.iter().for_each(|(link, _)| weights[*link as usize] += demand.active);
     }
-    // `free` excludes the flows with an assigned rate; all other flows have the rate `level`.
+    // All flows without an assigned rate have the rate `level`. The assigned rates are already subtracted from `free`.
     let mut level = 0.0_f64;
     for round in 0..MAX_ROUNDS {
         let used = open.iter().flat_map(|flow| demands[*flow].links.iter().map(|(link, _)| *link as usize));
@@ -144,7 +144,7 @@ fn share(demands: &[Demand], free: &mut [f64]) -> Vec<f64> {
         };
         let (done, others): (Vec<usize>, Vec<usize>) = open.into_iter().partition(is_done);
         for flow in done {
-            // A flow that crosses no link with a rate is unlimited: it sends no packets over links.
+            // If `level` is infinite, the flow crosses no link with a limited rate. Such a flow counts as sending no packets.
             rates[flow] = if level.is_finite() { level } else { 0.0 };
             let Demand { active, links, .. } = &demands[flow];
             for (link, _) in links {
@@ -160,7 +160,7 @@ fn share(demands: &[Demand], free: &mut [f64]) -> Vec<f64> {
     rates
 }
 
-/// Returns the rate of the layers that only some receivers of a session can take, in bits per second, summed over links.
+/// Returns the rate of the layers that only the faster receivers of a session have, in bits per second, summed over links.
 fn beyond(demand: &Demand, free: &[f64]) -> f64 {
     let mut extra: BTreeMap<u32, f64> = BTreeMap::new();
     for path in &demand.branches {
@@ -211,7 +211,7 @@ fn demand(plan: &RunPlan, layout: &Layout, flow: usize, routes: &mut Routes<'_>)
             let part: &mut f64 = crossed.entry(link.0).or_default();
             *part = (*part + here).min(1.0);
         }
-        // A flow that sends for a part of the run is not faster than its links.
+        // A flow that sends only for a part of the run cannot exceed the rates of its links in this part.
         let narrowest = specs(topology, &path).map(|spec| spec.rate.bps()).fold(f64::INFINITY, f64::min);
         demand.most = demand.most.min(narrowest);
         let elastic = !matches!(reported.kind, FlowKind::Datagrams { .. });
@@ -236,7 +236,7 @@ fn demand(plan: &RunPlan, layout: &Layout, flow: usize, routes: &mut Routes<'_>)
     demand
 }
 
-/// Returns the share of the time in which an application has data to send, and its maximum rate in bits per second.
+/// Returns the share of time in which an application has data to send, and the application's maximum rate in bits per second.
 fn supply(reported: &FlowPlan, traced: Option<f64>, bits: f64, seconds: f64) -> (f64, f64) {
     let spread = |packets: f64| packets * bits / seconds.max(1e-9);
     let (most, supply) = match &reported.kind {
@@ -261,7 +261,7 @@ fn session_most(session: &SessionPlan, spread: impl Fn(f64) -> f64) -> f64 {
     session.packets.map_or(f64::INFINITY, |packets| spread(packets as f64))
 }
 
-/// Returns the share of the time from `start` to `stop` that these stays cover.
+/// Returns the share of the time from `start` to `stop` that the stays cover.
 fn share_of(stays: &[(Time, Time)], start: Time, stop: Time) -> f64 {
     let within = |(from, to): &(Time, Time)| {
         let to = (*to).min(stop);
@@ -272,7 +272,7 @@ fn share_of(stays: &[(Time, Time)], start: Time, stop: Time) -> f64 {
     (there / all.max(1e-9)).min(1.0)
 }
 
-/// Returns the round-trip time without queues, in seconds, for a reverse path like this path.
+/// Returns the round-trip time of a path without queueing delays, in seconds. The reverse path is assumed to have the same delay.
 fn round_trip(topology: &Topology, path: &[LinkId]) -> f64 {
     2.0 * specs(topology, path).map(|spec| spec.delay.as_secs_f64()).sum::<f64>()
 }
@@ -281,7 +281,7 @@ fn specs<'a>(topology: &'a Topology, path: &'a [LinkId]) -> impl Iterator<Item =
     path.iter().map(|link| &topology.edges()[link.0 as usize].spec)
 }
 
-/// Returns the rate of a flow with congestion control on a path with random loss, in bits per second.
+/// Returns the maximum rate of a flow with congestion control on a path with random losses, in bits per second.
 fn formula(topology: &Topology, path: &[LinkId], bits: f64) -> f64 {
     let passes: f64 = specs(topology, path).map(|spec| 1.0 - spec.loss.map_or(0.0, probability)).product();
     let lost = 1.0 - passes;
@@ -299,7 +299,7 @@ fn probability(loss: LossSpec) -> f64 {
     }
 }
 
-/// Returns the rate that a receiver's window permits, in bits per second.
+/// Returns the maximum rate that the receiver's window permits, in bits per second.
 fn window(protocol: &Protocol, topology: &Topology, path: &[LinkId], bits: f64) -> f64 {
     let Protocol::Tcp(config) = protocol else { return f64::INFINITY };
     let sent: f64 =
@@ -307,7 +307,7 @@ fn window(protocol: &Protocol, topology: &Topology, path: &[LinkId], bits: f64) 
     f64::from(config.receiver_window) * bits / (round_trip(topology, path) + sent).max(1e-6)
 }
 
-/// Returns the number of acknowledgements per packet.
+/// Returns the number of acknowledgements per data packet.
 fn answers(protocol: &Protocol) -> f64 {
     match protocol {
         Protocol::Tcp(config) if config.delayed_ack.is_some() => 0.5,

@@ -23,13 +23,13 @@ use stored_results::StoredResults;
 /// Options of the runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
-    /// Number of threads; `None` for the number of processors.
+    /// Number of threads; `None` means the number of processors.
     pub threads: Option<NonZeroUsize>,
     /// The shard of the runs; `None` for all runs.
     pub shard: Option<Shard>,
-    /// Execution of events in the simulator; the results are the same.
+    /// Method by which the simulator executes events. The method does not change the results.
     pub mode: Mode,
-    /// Whether packets of sessions pass through the wire format.
+    /// Whether the packets of sessions are encoded and decoded in the wire format.
     pub codec: Codec,
     /// Store of earlier runs, which are reused; new runs are added.
     pub kept: Option<StoredResults>,
@@ -38,7 +38,7 @@ pub struct RunOptions {
     pub memory: Option<u64>,
 }
 
-/// Whether packets of sessions pass through the wire format.
+/// Whether the packets of sessions are encoded and decoded in the wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Codec {
     /// Packets are not encoded.
@@ -55,18 +55,18 @@ pub struct Status {
     pub done: usize,
     /// Number of all runs.
     pub runs: usize,
-    /// Simulated seconds so far, in all runs together.
+    /// Seconds simulated so far, in all runs together.
     pub simulated: f64,
-    /// Total of the simulated seconds.
+    /// Simulated duration of all runs together, in seconds.
     pub to_simulate: f64,
-    /// Simulated seconds of runs that were already stored and took no time.
+    /// Simulated duration of the runs whose results were already stored, in seconds. These runs take no time.
     pub stored: f64,
     /// Time since the start.
     pub elapsed: Duration,
 }
 
 impl Status {
-    /// Returns the remaining duration, once it can be estimated.
+    /// Returns an estimate of the remaining duration; `None` until it can be estimated.
     pub fn remaining(&self) -> Option<Duration> {
         let share = (self.simulated - self.stored) / (self.to_simulate - self.stored);
         let known = share > 0.0 && self.elapsed > Duration::from_millis(200);
@@ -74,7 +74,7 @@ impl Status {
     }
 }
 
-/// Receives the progress of runs, a few times a second, from any thread.
+/// Receives the progress of runs. Any thread may call it, a few times per second.
 pub trait Progress: Sync {
     /// Receives the present status.
     fn update(&self, status: &Status);
@@ -98,7 +98,7 @@ pub enum RunError {
     /// The simulator cannot run the network.
     #[error("{place}seed {seed}: {source}")]
     Network {
-        /// The point; empty without a sweep.
+        /// The point of the sweep; empty without a sweep.
         place: String,
         /// The seed.
         seed: u64,
@@ -106,19 +106,19 @@ pub enum RunError {
         source: SimError,
     },
     /// The shard contains no run.
-    #[error("shard {0} holds none of the {1} runs: use at most {1} shards")]
+    #[error("shard {0} contains no run, because there are only {1} runs; use at most {1} shards")]
     EmptyShard(Shard, usize),
     /// The results of a run cannot be stored.
     #[error("cannot store the results: {0}; free some space or name another directory")]
     Keep(String),
     /// The runs together would exceed the memory limit.
-    #[error("{refused}; run fewer at the same time (--threads), simulate fewer receivers, or allow the memory: --max-memory {}", .refused.enough())]
+    #[error("{refused}; use fewer threads (--threads), simulate fewer receivers, or raise the limit: --max-memory {}", .refused.enough())]
     Memory {
-        /// The excess and its causes.
+        /// The excess over the limit, and its causes.
         refused: TooLarge,
     },
-    /// The caller requested to stop.
-    #[error("stopped before all runs were done")]
+    /// The caller requested the runs to stop.
+    #[error("stopped before all runs were complete")]
     Cancelled,
 }
 
@@ -154,10 +154,11 @@ struct State {
 /// Number of progress reports in a run.
 const STEPS: u64 = 50;
 
-/// Runs all points with all seeds, or the part that the options select.
+/// Runs all points with all seeds, or only the shard that the options select.
 ///
 /// # Errors
-/// If the simulator refuses a network, the shard is empty, the memory limit would be exceeded, or `progress` requested to stop.
+/// If the simulator refuses a network, the shard contains no run, the memory limit would be exceeded, or `progress` requested the
+/// runs to stop.
 pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -> Result<Results, RunError> {
     let Admitted { jobs, threads, .. } = admit(scenario, options)?;
     let results = std::iter::repeat_with(|| None).take(jobs.len()).collect();
@@ -184,7 +185,7 @@ pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -
     let state = work.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut results: Vec<_> =
         state.results.into_iter().map(|result| result.unwrap_or(Err(RunError::Cancelled))).collect();
-    // A network that cannot be run stops the other runs; report its error.
+    // A refused network cancels the remaining runs, so the error about the network is reported before all other errors.
     let refused = |result: &Result<Done, RunError>| matches!(result, Err(RunError::Network { .. }));
     if let Some(place) = results.iter().position(refused) {
         results.swap(0, place);
@@ -193,7 +194,7 @@ pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -
     Ok(assemble(scenario, options, jobs, done?))
 }
 
-/// Runs that are permitted.
+/// Runs that the memory limit permits.
 pub struct Admitted {
     /// Points and seeds, in the order of results.
     pub jobs: Vec<(usize, u64)>,
@@ -205,7 +206,7 @@ pub struct Admitted {
     pub results: u64,
 }
 
-/// Checks before any construction whether the runs that the options select are permitted.
+/// Checks whether the runs that the options select are permitted, before any network is built.
 ///
 /// # Errors
 /// If the shard contains no run, or the runs would exceed the memory limit.
@@ -222,7 +223,7 @@ pub fn admit(scenario: &Scenario, options: &RunOptions) -> Result<Admitted, RunE
     Ok(Admitted { jobs, threads, working, results })
 }
 
-/// Returns the runs of a scenario or of one of its shards: points and seeds, in the order of results.
+/// Returns all runs of a scenario, or the runs of one shard: points and seeds, in the order of results.
 ///
 /// # Errors
 /// If the shard contains no run.
@@ -280,7 +281,7 @@ impl Work<'_> {
 
     fn job(&self, number: usize, point: usize, seed: u64) -> Result<Done, RunError> {
         let plan = self.scenario.plan(point);
-        // Counts of the codec are not stored, so runs with the codec are not reused.
+        // Stored results do not contain the counts of the codec, so a run with the codec does not use stored results.
         let kept = self.options.kept.as_ref().filter(|_| self.options.codec == Codec::Skip);
         let fingerprint = self.scenario.fingerprint(point);
         if let Some(done) = kept.and_then(|kept| kept.get(fingerprint, (point, seed))) {

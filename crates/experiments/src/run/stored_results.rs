@@ -1,5 +1,6 @@
-//! Stored results of earlier runs. The file name of a run depends on all its inputs: the code, the network at its point of the
-//! sweep, and the seed. An interrupted experiment therefore continues, and after a change only the affected runs are repeated.
+//! Stored results of earlier runs. The file name of a run depends on all inputs of the run: the code, the network at the point of
+//! the sweep, and the seed. An interrupted experiment can therefore be continued, and a change repeats only the runs that it
+//! affects.
 
 use super::Done;
 use crate::results::Totals;
@@ -12,13 +13,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counter for the names of temporary files: another thread or process may execute the same run.
+/// Counter that makes the names of temporary files unique, because another thread or process may execute the same run.
 static UNFINISHED: AtomicU64 = AtomicU64::new(0);
 
-/// Identity of the code of this build: a hash of the simulator, the congestion control and the measurement.
+/// Hash of the code that determines results in this build: the simulator, the congestion control and the measurement.
 pub const CODE: &str = env!("FAIRCAST_CODE");
 
-/// Content of the file of a run before its checksum: rows and metrics, totals, and captured packets.
+/// Content of a run's file: tables and metrics, totals, and captured packets. A checksum follows the content.
 type Content = (Measured, Totals, Option<Vec<u8>>);
 
 /// Number of hexadecimal digits of a fingerprint in a file's name.
@@ -41,7 +42,7 @@ impl StoredResults {
         Ok(StoredResults { directory })
     }
 
-    /// Removes the runs of other code.
+    /// Removes the stored runs of other versions of the code.
     ///
     /// # Errors
     /// If a file cannot be removed.
@@ -49,7 +50,7 @@ impl StoredResults {
         self.of_other_code()?.into_iter().try_for_each(fs::remove_dir_all)
     }
 
-    /// Returns the directories with runs of other code.
+    /// Returns the directories with the runs of other versions of the code.
     fn of_other_code(&self) -> io::Result<Vec<PathBuf>> {
         let Some(parent) = self.directory.parent() else { return Ok(Vec::new()) };
         let is_other = |path: &PathBuf| *path != self.directory && is_code(path);
@@ -61,7 +62,7 @@ impl StoredResults {
         self.path(scenario.fingerprint(point), seed).is_file()
     }
 
-    /// Counts the stored runs of other scenarios and of other code.
+    /// Counts the stored runs of other scenarios and of other versions of the code.
     ///
     /// # Errors
     /// If the directory cannot be read.
@@ -73,8 +74,8 @@ impl StoredResults {
         Ok(count)
     }
 
-    /// Removes the runs of all other scenarios and of other code, and temporary files of interrupted processes. Also removes the
-    /// directory if it is then empty.
+    /// Removes the runs of all other scenarios and of other versions of the code, and the temporary files of interrupted
+    /// processes. Also removes the directory if it is then empty.
     ///
     /// # Errors
     /// If a file cannot be removed.
@@ -107,7 +108,7 @@ impl StoredResults {
         self.directory.join(format!("{}-{seed}", short(fingerprint)))
     }
 
-    /// Returns the results of this run; `None` if they are not stored, or their file is incomplete.
+    /// Returns the results of this run; `None` if no results are stored, or their file is incomplete.
     pub(super) fn get(&self, fingerprint: &str, (point, seed): (usize, u64)) -> Option<Done> {
         let bytes = fs::read(self.path(fingerprint, seed)).ok()?;
         let (content, sum) = bytes.split_last_chunk::<32>()?;
@@ -145,7 +146,7 @@ fn short(fingerprint: &str) -> &str {
     &fingerprint[..DIGITS.min(fingerprint.len())]
 }
 
-/// Returns whether the directory's name has the form of those of [`StoredResults`].
+/// Returns whether the name of a directory has the form of `CODE`.
 fn is_code(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     path.is_dir() && name.len() == CODE.len() && name.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -187,7 +188,7 @@ taps = ["hub->leaf1"]
             first.captures[0].bytes.len() > 10_000
                 && options.kept.as_ref().is_some_and(|kept| kept.has(&scenario(TAPPED), 0, 1))
         );
-        // The second point of this sweep has the same network.
+        // The second point of the sweep is the same network as the stored run.
         let sweep = format!("{TAPPED}\n[sweep]\n\"duration\" = [\"1 s\", \"2 s\"]\n");
         let swept = run(&scenario(&sweep), &options, &Silent).expect("it runs");
         assert_eq!((swept.captures[1].point, &swept.captures[1].bytes), (1, &first.captures[0].bytes));

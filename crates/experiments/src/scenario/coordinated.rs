@@ -6,7 +6,7 @@ use faircast_sim::{CoordinationSpec, FlowId, Groups};
 use faircast_unicast::cocoon::grouping;
 use faircast_unicast::coordination::Coordination;
 
-/// The ends of a flow in the layout.
+/// A flow of the layout: the index of its group, and the two nodes at its ends.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
     group: usize,
@@ -14,8 +14,8 @@ struct Ends {
     receiver: u32,
 }
 
-/// Returns the specifications for the simulator. Flows are numbered in the order of the layout. `flows` has for each flow the
-/// index of its group in the plan, its source and its first receiver.
+/// Returns the flows that share congestion control, in the form of the simulator. Flows are numbered as in the layout. `flows`
+/// has for each flow the index of its group in the plan, its source and its first receiver.
 pub(super) fn specs(
     flows: impl Iterator<Item = (usize, u32, u32)>,
     plan: &RunPlan,
@@ -42,15 +42,17 @@ fn spec(
         };
         for (number, flow) in laid.iter().enumerate().filter(|(_, flow)| flow.group == group) {
             if reported.groups == SharedBy::Measured && !can_be_measured(reported, &plan.flows[group].kind) {
-                let message = format!("whether \"{}\" shares a bottleneck cannot be measured", name.value);
-                let help = "groups are measured of TCP with windows of its own: `cocoon` or `ensemble`";
+                let message = format!("the groups of \"{}\" cannot be measured", name.value);
+                let help =
+                    "measured groups require TCP flows with separate windows; use `cocoon` or `ensemble`";
                 wrong.push(Diagnostic::new(&reported.span, message, "no groups").help(help));
                 return None;
             }
             let first = flows.first().map_or(flow.source, |first| laid[first.0.0 as usize].source);
             if matches!(plan.flows[group].kind, FlowKind::Session(_)) || flow.source != first {
-                let message = format!("\"{}\" cannot be coordinated with the others", name.value);
-                let help = "flows that share congestion control are unicast flows from one node";
+                let message =
+                    format!("\"{}\" cannot share congestion control with the other flows", name.value);
+                let help = "only unicast flows from the same node can share congestion control";
                 wrong.push(Diagnostic::new(&reported.span, message, "not of one host").help(help));
                 return None;
             }
@@ -69,12 +71,12 @@ fn spec(
     (!flows.is_empty()).then_some(CoordinationSpec { way: reported.way, flows, groups })
 }
 
-/// Returns whether a flow has its own window and measures round-trip times.
+/// Returns whether a flow has its own window and measures round-trip times. Groups that are formed by measurements require both.
 fn can_be_measured(reported: &CoordinatePlan, kind: &FlowKind) -> bool {
     matches!(reported.way, Coordination::Windows(_)) && !matches!(kind, FlowKind::Datagrams { .. })
 }
 
-/// Returns the host's index in the list; appends the host if it is missing.
+/// Returns the index of a host in the list. Appends the host if it is missing.
 fn place_of(hosts: &mut Vec<u32>, host: u32) -> usize {
     hosts.iter().position(|other| *other == host).unwrap_or_else(|| {
         hosts.push(host);
@@ -123,8 +125,8 @@ mod tests {
         let message = refusal("way = \"cocoons\"\nflows = [\"near\"]");
         assert!(message.contains("known") || message.contains("cocoon, ensemble"), "{message}");
         assert!(refusal("way = \"cocoon\"\nflows = [\"nears\"]").contains("did you mean `near`?"));
-        assert!(refusal("way = \"cocoon\"\nflows = [\"near\", \"other\"]").contains("from one node"));
-        assert!(refusal("way = \"cocoon\"\nflows = [\"many\"]").contains("from one node"));
+        assert!(refusal("way = \"cocoon\"\nflows = [\"near\", \"other\"]").contains("from the same node"));
+        assert!(refusal("way = \"cocoon\"\nflows = [\"many\"]").contains("from the same node"));
         let measured = "flows = [\"near\"]\ngroups = \"measured\"\nway = ";
         assert!(refusal(&format!("{measured}\"manager\"")).contains("cannot be measured"));
         assert_eq!(groups(&format!("{measured}\"cocoon\"")), [0, 0, 1, 1]);

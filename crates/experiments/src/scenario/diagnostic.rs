@@ -3,12 +3,12 @@
 use std::fmt;
 use std::ops::Range;
 
-/// A fault at a position of a file.
+/// A fault in a file, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The fault, as a sentence.
     pub message: String,
-    /// Label under the caret.
+    /// Label under the marked text.
     pub label: String,
     /// Suggested correction.
     pub help: Option<String>,
@@ -16,7 +16,7 @@ pub struct Diagnostic {
     pub span: Range<usize>,
 }
 
-/// All faults in a file, or all warnings about it.
+/// All faults in a file, or all warnings about a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostics {
     file: String,
@@ -28,7 +28,7 @@ pub struct Diagnostics {
     severity: miette::Severity,
 }
 
-/// Maximum number of stored diagnostics: readers need no more, and rendering searches the text for each.
+/// Maximum number of stored diagnostics. A reader needs no more, and rendering searches the text once per diagnostic.
 const MAX: usize = 100;
 
 /// Output style of diagnostics.
@@ -57,7 +57,7 @@ impl Diagnostic {
     }
 }
 
-/// Returns the item of `known` that is most similar to `word`, if any is similar.
+/// Returns the item of `known` that is most similar to `word`, or `None` if no item is similar.
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|known| (strsim::damerau_levenshtein(word, known), known))
@@ -66,7 +66,8 @@ pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> O
         .map(|(_, known)| known)
 }
 
-/// Returns a "did you mean" help text, or a list of all known words.
+/// Returns a "did you mean" help text with the most similar known word. If no known word is similar, the text lists all known
+/// words.
 pub(crate) fn meant(word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -87,7 +88,8 @@ impl Diagnostics {
         all.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
         let (mut once, mut place): (Vec<Diagnostic>, usize) = (Vec::new(), 0);
         for diagnostic in all {
-            // The list is limited: only the first diagnostic is reported for each position.
+            // `place` is the index of the first diagnostic at the position of `diagnostic`. Equal diagnostics at one position are
+            // stored once.
             if once.get(place).is_none_or(|first| first.span != diagnostic.span) {
                 place = once.len();
             }
@@ -121,7 +123,7 @@ impl Diagnostics {
         self.all.is_empty()
     }
 
-    /// Returns line and column of a diagnostic, both from 1; columns count characters.
+    /// Returns the line and the column of a diagnostic, counted from 1. Columns count characters.
     pub fn position(&self, diagnostic: &Diagnostic) -> (usize, usize) {
         let before = &self.text[..diagnostic.span.start.min(self.text.len())];
         let line = before.matches('\n').count() + 1;
@@ -129,7 +131,7 @@ impl Diagnostics {
         (line, column)
     }
 
-    /// Renders the diagnostics with their lines and a caret under each position.
+    /// Renders each diagnostic with its line of the file, and with a caret under the diagnostic's position.
     pub fn render(&self, look: DiagnosticStyle) -> String {
         let theme = match look {
             DiagnosticStyle::Plain => miette::GraphicalTheme::unicode_nocolor(),
@@ -165,7 +167,7 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// A diagnostic in the form that the renderer needs.
+/// A diagnostic with the fields that the renderer needs.
 #[derive(Debug)]
 struct View<'a> {
     diagnostic: &'a Diagnostic,

@@ -1,6 +1,6 @@
-//! Estimates the memory of a run from its plan, before any layout.
+//! Estimates the memory of a run from the run's plan, before the network is laid out.
 //!
-//! Each constant is the measured memory of a run of that kind, rounded up; a test compares estimates and measurements.
+//! Each constant was measured in runs and rounded up. A test compares the estimated memory with the measured memory.
 
 use super::names::{Brackets, brackets};
 use super::plan::{
@@ -13,21 +13,21 @@ use faircast_sim::{Events, Law};
 use faircast_topology::memory::{self, Estimate};
 use std::collections::BTreeMap;
 
-/// Bytes of a node with its name, its routes, and its agents.
+/// Bytes of a node with its name, its routes and its agents.
 const NODE: u64 = 300;
-/// Bytes of a link in one direction: in the layout, the specification and the simulation.
+/// Bytes of one direction of a link: in the layout, the specification and the simulation.
 const LINK: u64 = memory::LINK;
-/// Bytes of a receiver of a session: its state, its counts and their metrics.
+/// Bytes of a receiver of a session: state, counts and metrics.
 const RECEIVER: u64 = 1_400;
-/// Bytes of a hop of a path, or of a branch of a tree.
+/// Bytes of a hop on a path, or of a branch of a tree.
 const HOP: u64 = 100;
-/// Bytes of a flow: its sender, its sink, its counts and the capacity for its records.
+/// Bytes of a flow: its sender, its sink, its counts, and the reserved capacity for its records.
 const FLOW: u64 = 8_000;
-/// Additional bytes of a session's source, with the capacity for representatives and cuts.
+/// Additional bytes of a session's source, with the reserved capacity for representatives and cuts.
 const SESSION: u64 = 400_000;
-/// Bytes of a sample of a series, in the engine and in the resulting table.
+/// Bytes of a sample in a series, in the simulator and in the resulting table.
 const SAMPLE: u64 = 200;
-/// Bytes of a bin of a receiver or a flow, in the engine and in the resulting table.
+/// Bytes of a bin of a receiver or a flow, in the simulator and in the resulting table.
 const BIN: u64 = 80;
 /// Bytes of a stay of a receiver, of an on period of an application, or of a change of a link.
 const TURN: u64 = 160;
@@ -35,37 +35,37 @@ const TURN: u64 = 160;
 const TALLY: u64 = 48;
 /// Bytes of a histogram of delays.
 const DELAYS: u64 = 2_000;
-/// Bytes of a row of a result: in the table of its run, in the table of all runs, and as text.
+/// Bytes of a row of results, which is in the table of its run, in the table of all runs, and in a text.
 const ROW: u64 = 550;
-/// Bytes of metrics and counts of a run and of each of its flows.
+/// Bytes of the metrics and counts of a run; added once per run and once per flow.
 const METRICS: u64 = 20_000;
-/// Bytes of a recorded packet, with its part of a capture.
+/// Bytes of a recorded packet, including its bytes in a capture.
 const RECORDED: u64 = 250;
-/// Maximum length of a queue, in seconds at the rate of the narrowest link.
+/// Maximum length of a queue, as the time in seconds in which the narrowest link transmits the whole queue.
 const MAX_QUEUE: f64 = 100.0;
-/// Maximum number of links of a path in a network that is written line by line.
+/// Assumed maximum number of links on a path, if the scenario describes the network line by line.
 const DEEPEST: u64 = 64;
 
 struct Sizes<'a> {
     plan: &'a RunPlan,
-    /// Number of nodes for each prefix of names.
+    /// Number of nodes for each prefix of node names.
     rows: BTreeMap<String, u64>,
     links: u64,
-    /// Maximum number of links of a path through the network.
+    /// Maximum number of links on a path through the network.
     depth: u64,
     /// Size of the smallest packet of any flow, in bits.
     packet: f64,
-    /// Maximum number of receivers of a flow with counts per bin.
+    /// Maximum number of receivers of a flow that have bins.
     watched: u64,
-    /// Rate of the narrowest link in bits per second. `widest` is that of the fastest.
+    /// Rate of the narrowest link in bits per second. `widest` is the rate of the fastest link.
     narrow: f64,
     widest: f64,
-    /// Number of packets on links and in their queues. `tables` has the bytes of queues' tables.
+    /// Number of packets on links and in queues. `tables` is the size of the queues' tables in bytes.
     packets: u64,
     tables: u64,
 }
 
-/// Memory of a run, and the part of it that is stored until the results are written.
+/// Memory of a run, and the part of this memory that is needed until the results are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OfRun {
     pub run: Estimate,
@@ -110,7 +110,7 @@ pub(crate) fn of(plan: &RunPlan) -> OfRun {
     OfRun { run, kept: rows.saturating_mul(ROW).saturating_add(METRICS).saturating_add(records) }
 }
 
-/// Returns the bytes of a plan, which is stored as long as its scenario.
+/// Returns the bytes of a plan. A plan stays in memory until its scenario is dropped.
 pub(crate) fn of_plan(plan: &RunPlan) -> u64 {
     let traces = plan.flows.iter().filter_map(|flow| flow.trace.as_ref()).map(|trace| trace.len() as u64);
     let rates = plan.changes.iter().map(|change| change.rates.len() as u64);
@@ -123,7 +123,7 @@ fn min_packet(plan: &RunPlan) -> f64 {
     f64::from(smallest.max(1)) * 8.0
 }
 
-/// Returns the number of moments until the end, one in each period.
+/// Returns the number of moments until `until` if there is one moment in each period.
 fn moments(until: Time, every: Span) -> u64 {
     until.as_nanos() / every.as_nanos().max(1) + 1
 }
@@ -138,7 +138,7 @@ fn largest(many: Option<&RowValues>, otherwise: f64) -> f64 {
 
 /// Converts a number to a count; NaN becomes 0.
 fn whole(number: f64) -> u64 {
-    // The conversion saturates at the ends of the range.
+    // The conversion saturates: a number above the range of `u64` becomes the largest `u64`.
     number.max(0.0) as u64
 }
 
@@ -203,13 +203,13 @@ impl Sizes<'_> {
         }
     }
 
-    /// Adds hosts at links that are fast unless specified otherwise.
+    /// Adds hosts and their links. By default these links are fast.
     fn hosts(&mut self, prefix: &str, count: u64, wire: &Wire) {
         self.row(prefix, count);
         self.wire(wire, count, Usual::ACCESS);
     }
 
-    /// Adds `count` links with this wire, in both directions.
+    /// Adds `count` links with the properties of this wire, in both directions.
     fn wire(&mut self, wire: &Wire, count: u64, usual: Usual) {
         self.links = self.links.saturating_add(count.saturating_mul(2));
         for wire in [Some(wire), wire.back.as_deref()].into_iter().flatten() {
@@ -220,7 +220,7 @@ impl Sizes<'_> {
         }
     }
 
-    /// Adds the packets that `count` links hold: at most the number that passes the narrowest link.
+    /// Adds the packets that `count` links can hold. The number of packets is limited by the rate of the narrowest link.
     fn packets_of(&mut self, queue: &QueueSpec, count: u64, rate: f64, delay: f64) {
         self.tables = self.tables.saturating_add(count.saturating_mul(memory::of_queue(queue)));
         let rate = if rate.is_finite() { rate } else { 0.0 };
@@ -229,8 +229,8 @@ impl Sizes<'_> {
         let bits = self.packet;
         let through = self.narrow.min(rate) / bits;
         let under_way = whole(through * delay.min(until));
-        // Congestion control limits the queue, regardless of the buffer's size. `overload` counts the packets of flows without
-        // congestion control.
+        // The buffer may be large, but congestion control limits the queue to this length. `overload` counts the packets of flows
+        // without congestion control.
         let waits = whole(through * until.min(MAX_QUEUE));
         let (waits, queues) = match limit(queue, bits) {
             None => (waits, 1),
@@ -243,7 +243,7 @@ impl Sizes<'_> {
     fn link(&mut self, link: &super::plan::LinkPlan) {
         let (from, to) = (self.nodes_of(&link.from), self.nodes_of(&link.to));
         let count = from.0.max(to.0);
-        // New nodes are created.
+        // Nodes that do not exist are created.
         for (fresh, patterns) in [(from.1, &link.from), (to.1, &link.to)] {
             if fresh > 0 {
                 let prefix = patterns
@@ -256,14 +256,14 @@ impl Sizes<'_> {
         self.depth = self.depth.max((self.depth + 1).min(DEEPEST));
     }
 
-    /// Returns the number of nodes in rows whose prefix begins with this prefix, or is the beginning of it.
+    /// Returns the number of nodes in all rows whose prefix begins with `prefix`, or whose prefix is the beginning of `prefix`.
     fn known(&self, prefix: &str) -> u64 {
         let longer = self.rows.range(prefix.to_owned()..).take_while(|(row, _)| row.starts_with(prefix));
         let shorter = prefix.char_indices().filter_map(|(end, _)| self.rows.get(&prefix[..end]));
         longer.map(|(_, count)| count).chain(shorter).fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Returns the maximum number of nodes that patterns name, and the number of those that belong to no row.
+    /// Returns the maximum number of nodes that match the patterns, and the number of these nodes that are in no known row.
     fn nodes_of(&self, patterns: &Patterns) -> (u64, u64) {
         let (mut all, mut fresh) = (0_u64, 0_u64);
         for Spanned { value, .. } in patterns {
@@ -282,7 +282,7 @@ impl Sizes<'_> {
         (all, fresh)
     }
 
-    /// Returns the number of links of patterns such as `hub->leaf*`.
+    /// Returns the number of links that match patterns such as `hub->leaf*`.
     fn links_of(&self, patterns: &Patterns) -> u64 {
         let ends = |pattern: &Spanned<String>| {
             let (from, to) = pattern.value.split_once("->")?;
@@ -292,7 +292,7 @@ impl Sizes<'_> {
         patterns.iter().filter_map(ends).fold(0, u64::saturating_add).min(self.links)
     }
 
-    /// Returns the number of flows of a `[[flow]]`, and the number of receivers of each.
+    /// Returns the number of flows of a `[[flow]]`, and the number of receivers of each flow.
     fn crowd(&self, flow: &FlowPlan) -> (u64, u64) {
         let receivers = match &flow.ends {
             Ends::Along(links) => self.links_of(links),
@@ -304,7 +304,7 @@ impl Sizes<'_> {
         (flows.saturating_mul(flow.count.into()), members)
     }
 
-    /// Returns the number of rows of rates, averages and samples of a `[[flow]]`.
+    /// Returns the number of rows that a `[[flow]]` adds to rates, averages and samples.
     fn rows_of(&self, flow: &FlowPlan) -> u64 {
         let ((flows, members), probe) = (self.crowd(flow), &self.plan.probe);
         let shown = flows.saturating_mul(members).min(probe.receivers.into()) + 1;
@@ -315,7 +315,7 @@ impl Sizes<'_> {
         )
     }
 
-    /// Adds a `[[flow]]`. Returns the number of moments of its series.
+    /// Adds a `[[flow]]`. Returns the number of entries in its time series.
     fn flow(&self, flow: &FlowPlan, run: &mut Estimate) -> u64 {
         let (flows, members) = self.crowd(flow);
         let all = flows.saturating_mul(members);
@@ -342,7 +342,8 @@ impl Sizes<'_> {
             &format!("delays of \"{name}\""),
             DELAYS,
         );
-        // Paths in both directions. Those of a session are branches that its receivers share, except for the last hop.
+        // Paths in both directions. For a session this is an upper bound, because its receivers share all branches except the
+        // last hop.
         run.add(all.saturating_mul(self.depth).saturating_mul(2), &format!("hops of \"{name}\""), HOP);
         let watched = self.watched.min(members);
         let bins = moments(duration, self.plan.probe.bin).saturating_mul(flows.saturating_mul(2 + watched));
@@ -352,8 +353,7 @@ impl Sizes<'_> {
         bins.saturating_add(samples.saturating_mul(SAMPLE.div_ceil(BIN)))
     }
 
-    /// Returns the number of packets of a flow without congestion control that wait because its rate exceeds that of the
-    /// narrowest link.
+    /// Returns the number of packets that wait because a flow without congestion control sends faster than the narrowest link.
     fn overload(&self, flow: &FlowPlan) -> u64 {
         let FlowKind::Datagrams { rate, .. } = &flow.kind else { return 0 };
         let beyond = (*rate - self.narrow).max(0.0) * f64::from(flow.count);
@@ -361,7 +361,7 @@ impl Sizes<'_> {
         if self.is_endless() { comes } else { 0 }
     }
 
-    /// Returns whether a queue of the plan has no limit.
+    /// Returns whether the plan has a queue without a limit.
     fn is_endless(&self) -> bool {
         if let Topology::Text(network) = &self.plan.topology {
             let endless = |edge: &faircast_topology::Edge| limit(&edge.spec.queue, 8.0).is_none();
@@ -382,7 +382,8 @@ impl Sizes<'_> {
         run.add(entries.sum(), "entries of traces", 24);
     }
 
-    /// Adds the records of single packets, at the rate of the fastest link that is specified.
+    /// Adds the records of single packets. The number of records follows from the rate of the fastest link that the scenario
+    /// specifies.
     fn records(&self, run: &mut Estimate) {
         let packets = whole(self.widest * self.plan.duration.as_secs_f64() / self.packet);
         let taps = self.links_of(&self.plan.probe.taps);
@@ -394,8 +395,7 @@ impl Sizes<'_> {
     }
 }
 
-/// Returns all wires of a plan, except those of a network that is written line by line, with the defaults of unspecified
-/// properties.
+/// Returns all wires of a plan, each with the defaults of its unspecified properties. A network in the text form has no wires.
 fn wires(plan: &RunPlan) -> Vec<(&Wire, Usual)> {
     let of_topology: Vec<(&Wire, Usual)> = match &plan.topology {
         Topology::Star { access, leaf, .. } => vec![(access, Usual::ACCESS), (leaf, Usual::BOTTLENECK)],
@@ -411,7 +411,7 @@ fn wires(plan: &RunPlan) -> Vec<(&Wire, Usual)> {
     of_topology.into_iter().chain(plan.links.iter().map(|link| (&link.wire, Usual::BOTTLENECK))).collect()
 }
 
-/// Returns the bits per second of the narrowest link that has a specified rate.
+/// Returns the rate of the narrowest link in bits per second.
 fn narrowest(plan: &RunPlan) -> f64 {
     let lines = match &plan.topology {
         Topology::Text(network) => network.edges(),
@@ -435,12 +435,12 @@ fn limit(queue: &QueueSpec, bits: f64) -> Option<u64> {
         QueueSpec::Drr(faircast_aqm::drr::Config { limit: Limit::Packets(packets), .. }) => {
             Some((*packets).into())
         }
-        // Other disciplines drop packets long before this limit. Limits from their options are found at run time.
+        // The other disciplines drop packets long before this limit. If an option sets a larger limit, it is not considered.
         _ => Some(10_000),
     }
 }
 
-/// Returns the number of turns of two alternating laws.
+/// Returns the number of alternations until `until`: pairs of a span from the first distribution and a span from the second.
 fn turns(until: Time, (on, off): &(Law, Law)) -> u64 {
     let mean = (on.mean() + off.mean()).max(2e-6);
     whole(until.as_secs_f64() / mean) + 1

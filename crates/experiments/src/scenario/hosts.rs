@@ -1,10 +1,11 @@
-//! The network of a scenario for other programs: the emulator.
+//! The network of a scenario in a form for other programs, such as the emulator.
 
 use super::layout::Layout;
 use faircast_topology::{NodeId, Topology};
 use std::collections::BTreeSet;
 
-/// A node that is an end of a flow, although packets of other flows may pass through it in the simulator.
+/// An end of a flow that must be a host in other programs, although packets of other flows pass through this node in the
+/// simulator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{node} is an end of a flow and forwards packets of other flows; connect a host to it, and make that host the end of the flow"
@@ -15,11 +16,11 @@ pub struct HostThatForwards {
 }
 
 impl Layout {
-    /// Returns the network with its names, without its flows. Ends of flows and nodes that the scenario calls hosts are hosts;
-    /// all other nodes are routers. The text form of the network is a plan of the emulator.
+    /// Returns the network with the names of its nodes and without its flows. Hosts are the ends of flows and the nodes that the
+    /// scenario calls hosts; all other nodes are routers. The text form of the network is a plan for the emulator.
     ///
     /// # Errors
-    /// If an end of a flow has several neighbours, and the scenario does not call it a host.
+    /// If an end of a flow has several neighbours and the scenario does not call the end a host.
     pub fn topology(&self) -> Result<Topology, HostThatForwards> {
         let ends = self.flows.iter().flat_map(|flow| flow.receivers.iter().copied().chain([flow.source]));
         let hosts: BTreeSet<u32> = ends.chain(self.hosts.iter().copied()).collect();

@@ -1,4 +1,4 @@
-//! Lays out a network with names from a [`RunPlan`] and a seed.
+//! Builds a network with named nodes from a [`RunPlan`] and a seed.
 
 mod trees;
 
@@ -23,18 +23,18 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A network with names, and the group of each flow.
+/// A network with names of nodes, and with the group of each flow.
 #[derive(Debug, Clone, Default)]
 pub struct Layout {
     pub(crate) names: Names,
     /// Nodes that forward no packets.
     pub(crate) hosts: BTreeSet<u32>,
-    /// Links; each is followed by its reverse link.
+    /// One entry for each direction of a link; the two directions are adjacent.
     pub(crate) links: Vec<Laid>,
     pub(crate) specs: Vec<LinkSpec>,
     pub(crate) flows: Vec<LaidFlow>,
     pub(crate) changes: Vec<(Time, u32, Change)>,
-    /// The nodes of each part of each group.
+    /// The nodes of each part of each group, by the indices of the group and the part.
     pub(crate) parts: Vec<Vec<Vec<u32>>>,
     pub(crate) aggregators: Vec<u32>,
     /// Routers: node, kind, restart time, and name.
@@ -59,32 +59,34 @@ pub(crate) struct Laid {
 /// A flow of the network.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LaidFlow {
-    /// Number of its `[[flow]]`.
+    /// Index of the `[[flow]]` that describes the flow.
     pub group: usize,
     pub source: u32,
     pub receivers: Vec<u32>,
     pub start: Time,
     pub stop: Time,
-    /// Times at which each receiver joins and leaves; empty if all are always present.
+    /// Times at which each receiver first joins and leaves; empty if all receivers are always present.
     pub stays: Vec<(Time, Time)>,
-    /// Further stays: receiver, time of joining, time of leaving. The stays of a receiver are in order.
+    /// Further stays: receiver, time of joining, time of leaving. The stays of one receiver are in order.
     pub returns: Vec<(u32, Time, Time)>,
-    /// Spans in which the source's application has data to send; empty for always.
+    /// Spans in which the source's application has data to send; empty if the application always has data.
     pub talks: Vec<(Time, Time)>,
     /// Relative error of the sender's clock; positive if the clock is fast.
     pub clock_error: f64,
-    /// Expected representatives: time from which they are expected, and members.
+    /// Expected representatives: their member numbers, and the time from which on they are expected.
     pub expected: Vec<(Time, Vec<u32>)>,
-    /// By receiver: its parent in the session's tree, `None` for the source. If empty, all receivers are children of the source.
+    /// Parent of each receiver in the session's tree; `None` stands for the source. If the list is empty, all receivers are
+    /// children of the source.
     pub parents: Vec<Option<u32>>,
 }
 
-/// Random streams for the layout, one for each use. Their numbers are far above those of nodes and links.
+/// Numbers of the random streams of the layout, one for each use. The numbers are far above those of the streams of nodes and
+/// links.
 const WIRE_STREAM: u64 = u64::MAX - 1;
 const FLOW_STREAM: u64 = u64::MAX - 1_000;
 
 impl Layout {
-    /// Lays out the plan; on error, returns the faults with their places.
+    /// Builds the layout of a plan. On error, returns the faults with their positions.
     pub(crate) fn new(plan: &RunPlan, seed: u64) -> Result<Layout, Vec<Diagnostic>> {
         let mut builder = Builder {
             layout: Layout::default(),
@@ -185,7 +187,7 @@ impl Layout {
         network
     }
 
-    /// Returns the network without its flows; `is_host` decides which nodes are hosts.
+    /// Returns the network without its flows. `is_host` returns whether a node is a host.
     pub(crate) fn nodes_and_links(&self, is_host: impl Fn(u32) -> bool) -> Topology {
         let mut topology = Topology::new();
         for node in 0..self.names.len() {
@@ -202,7 +204,7 @@ impl Layout {
         self.names.len()
     }
 
-    /// Returns the number of links, with both directions counted.
+    /// Returns the number of links; the two directions of a link count separately.
     pub fn links(&self) -> usize {
         self.links.len()
     }
@@ -259,7 +261,7 @@ fn unicast_spec(plan: &FlowPlan, flow: &LaidFlow, protocol: UnicastProtocol) -> 
 struct Builder {
     layout: Layout,
     rng: Rng,
-    /// Nodes that links have created, each with its range in the file.
+    /// Nodes that links have created, each with the position of the link in the file.
     made: Vec<(u32, Range<usize>)>,
     wrong: Vec<Diagnostic>,
 }
@@ -331,7 +333,8 @@ impl Builder {
         self.join(&[router], &(first..first + count).collect::<Vec<_>>(), wire, usual);
     }
 
-    /// Adds links from one node to each, from each to one, or pair by pair. The caller ensures that one of these cases applies.
+    /// Adds links: from a single node to each of `to`, from each of `from` to a single node, or pair by pair. The caller ensures
+    /// that one of the three cases applies.
     fn join(&mut self, from: &[u32], to: &[u32], wire: &Wire, usual: Usual) {
         let count = if from.is_empty() || to.is_empty() { 0 } else { from.len().max(to.len()) };
         let mut known = None;
@@ -364,7 +367,8 @@ impl Builder {
     }
 
     fn keep(&mut self, spec: LinkSpec) -> u32 {
-        // Lists and ranges create specifications in a row, so only the newest is compared.
+        // Links with equal specifications are adjacent or nearly so. A comparison with the newest two specifications is therefore
+        // sufficient.
         let specs = &mut self.layout.specs;
         let newest = specs.len().saturating_sub(2);
         if let Some(place) = specs[newest..].iter().position(|known| *known == spec) {
@@ -374,7 +378,7 @@ impl Builder {
         specs.len() as u32 - 1
     }
 
-    /// Changes the existing links between two sets of nodes, or adds new ones.
+    /// Changes the existing links between two sets of nodes. Adds new links if no links exist.
     fn link(&mut self, plan: &LinkPlan) {
         if let (Some(from), Some(to)) = (self.existing(&plan.from), self.existing(&plan.to)) {
             let matching = self.between(&from, &to);
@@ -387,8 +391,9 @@ impl Builder {
         }
         let (from, to) = (self.find_or_make(&plan.from), self.find_or_make(&plan.to));
         if from.len() != to.len() && from.len() != 1 && to.len() != 1 {
-            let message = format!("{} nodes cannot be joined to {} nodes", from.len(), to.len());
-            let help = "from one to each, from each to one, or equal numbers pair by pair";
+            let message = format!("{} nodes cannot be linked to {} nodes", from.len(), to.len());
+            let help =
+                "link one node to all others, all nodes to one, or equal numbers of nodes pair by pair";
             self.wrong.push(Diagnostic::new(&plan.span, message, "which to which?").help(help));
             return;
         }
@@ -428,13 +433,13 @@ impl Builder {
         set
     }
 
-    /// Returns all nodes of the patterns; `None` if any is missing.
+    /// Returns all nodes that the patterns name; `None` if any node does not exist.
     fn existing(&self, patterns: &Patterns) -> Option<Vec<u32>> {
         let found: Option<Vec<_>> = patterns.iter().map(|p| self.layout.names.existing(&p.value)).collect();
         found.map(|found| found.concat())
     }
 
-    /// Finds nodes by patterns; creates new plain names and rows.
+    /// Returns the nodes that match the patterns. For a plain name or a row that does not exist, creates the nodes.
     fn find_or_make(&mut self, patterns: &Patterns) -> Vec<u32> {
         let mut all = Vec::new();
         for pattern in patterns {
@@ -468,7 +473,7 @@ impl Builder {
         all
     }
 
-    /// Reports the fault of a pattern.
+    /// Reports why a pattern matches no node.
     fn refuse(&mut self, pattern: &Spanned<String>) {
         self.refuse_part(pattern, &pattern.value);
     }
@@ -484,7 +489,7 @@ impl Builder {
         self.wrong.push(Diagnostic::new(&pattern.span, message, "unknown").help(help));
     }
 
-    /// Finds links by `from->to`.
+    /// Returns the links that match patterns of the form `from->to`.
     fn find_links(&mut self, patterns: &Patterns) -> Vec<u32> {
         let mut all = Vec::new();
         for pattern in patterns {
@@ -567,7 +572,7 @@ impl Builder {
             let mut receivers =
                 self.layout.flows.iter().filter(|flow| flow.group == group).flat_map(|flow| &flow.receivers);
             if !nodes.is_empty() && !receivers.any(|receiver| nodes.contains(receiver)) {
-                let message = format!("nobody in this part is a receiver of \"{}\"", plan.name.value);
+                let message = format!("no node of this part is a receiver of \"{}\"", plan.name.value);
                 self.wrong.push(Diagnostic::new(&part.name.span, message, "an empty part"));
             }
             all.push(nodes);
@@ -575,7 +580,7 @@ impl Builder {
         self.layout.parts.push(all);
     }
 
-    /// Returns source and receivers of each session or unicast flow.
+    /// Returns the source and the receivers of each session or unicast flow.
     fn sessions(&mut self, plan: &FlowPlan) -> Vec<(u32, Vec<u32>)> {
         let (from, to) = match &plan.ends {
             Ends::Along(patterns) => {
@@ -595,9 +600,9 @@ impl Builder {
         if together || from.len() != 1 && from.len() != to.len() {
             let message = format!("{} senders for {} receivers", from.len(), to.len());
             let help = if together {
-                "a session has one source; with `per = \"receiver\"`, one for each receiver"
+                "a session has one source; `per = \"receiver\"` makes one session, with its own source, for each receiver"
             } else {
-                "one sender for all receivers, or one for each"
+                "give one sender for all receivers, or one sender for each receiver"
             };
             self.wrong.push(Diagnostic::new(&plan.span, message, "who sends to whom?").help(help));
             return Vec::new();
@@ -618,7 +623,8 @@ impl Builder {
     }
 }
 
-/// Lets all receivers except the steady ones be present and absent in alternation, until the end or their final leave.
+/// Lets each receiver, except the steady receivers, be alternately present and absent. This lasts until the end of the run or
+/// until the receiver's final leave.
 fn come_and_go(flow: &mut LaidFlow, laws: &(Law, Law), steady: &[u32], end: Time, rng: &mut Rng) {
     if flow.stays.is_empty() {
         flow.stays = vec![(Time::ZERO, Time::NEVER); flow.receivers.len()];
@@ -634,7 +640,7 @@ fn come_and_go(flow: &mut LaidFlow, laws: &(Law, Law), steady: &[u32], end: Time
     }
 }
 
-/// Returns whether all links of this wire are equal.
+/// Returns whether all links of this wire have equal properties.
 fn is_uniform(wire: &Wire) -> bool {
     let uniform = |many: &Option<RowValues>| match many {
         None => true,

@@ -5,7 +5,7 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_sim::Law;
 
-/// Returns the first stay of each receiver; empty if all are always present.
+/// Returns the first stay of each receiver; empty if all receivers are always present.
 pub(super) fn stays(session: &SessionPlan, receivers: usize, rng: &mut Rng) -> Vec<(Time, Time)> {
     if session.join == RowValues::one(0.0) && session.leave.is_none() {
         return Vec::new();
@@ -19,7 +19,8 @@ pub(super) fn stays(session: &SessionPlan, receivers: usize, rng: &mut Rng) -> V
     (0..receivers).map(stay).collect()
 }
 
-/// Draws alternating spans of two laws from `start` on. Returns the spans of the first law; the last one may extend beyond `end`.
+/// Draws spans from two distributions in alternation, beginning at `start`. Returns only the spans from the first distribution.
+/// The last span may extend beyond `end`.
 pub(super) fn turns((on, off): &(Law, Law), start: Time, end: Time, rng: &mut Rng) -> Vec<(Time, Time)> {
     const SHORTEST: Span = Span::from_micros(1);
     let mut spans = Vec::new();

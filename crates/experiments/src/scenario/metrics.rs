@@ -1,4 +1,4 @@
-//! The list of all metrics: for the reference, the schema, and the check of claims before a run.
+//! List of all metrics, for the reference, the schema, and the check of claims before a run.
 
 use super::diagnostic::{Diagnostic, nearest};
 use super::plan::{FlowKind, FlowPlan, RouterKind, RouterPlan, RunPlan};
@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 enum Owner {
     /// Every group of flows.
     Any,
-    /// Groups of flows under TCP, TFRC and RAP.
+    /// Groups of unicast flows with congestion control.
     Unicast,
     /// Groups of unicast flows with a number of packets to send.
     Transfers,
@@ -28,7 +28,7 @@ enum Owner {
     Timed,
     /// Unicast flows whose packets are timed.
     TimedUnicast,
-    /// Groups of unicast flows whose packets are timed.
+    /// Active routers: all routers together, or the routers with the same name.
     Routers,
     /// All groups together.
     All,
@@ -38,7 +38,7 @@ enum Owner {
     Fit,
 }
 
-/// Time over which a metric is taken: each window, or the whole run.
+/// Time that a metric is about: each window, or the whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Period {
     Window,
@@ -57,15 +57,15 @@ struct Metric {
     of: Owner,
     parts: Parts,
     over: Period,
-    /// Names after the name of the group, link or fit; `#` is a number from 1.
+    /// Parts of metrics' names that follow the name of the group, link or fit; `#` is a number from 1.
     names: &'static [&'static str],
     meaning: &'static str,
 }
 
-/// Number of joins and of leaves that are recorded with their times.
+/// Number of joins whose times are recorded; the same for leaves.
 const FIRST: usize = 16;
 
-/// All metrics: meaning, owner, availability for parts, period, and names.
+/// Declares all metrics. Each has a meaning, an owner, a period and names, and either applies to parts or does not.
 macro_rules! metrics {
     ($($(#[doc = $meaning:literal])+ $of:ident, $parts:ident, $over:ident: $($name:literal),+;)*) => {
         const METRICS: &[Metric] = &[$(Metric {
@@ -79,22 +79,22 @@ macro_rules! metrics {
 }
 
 metrics! {
-    /// received rate in bit/s, in whole bins, mean over the group's receivers
+    /// received rate in bit/s over whole bins, mean over the group's receivers
     Any, Too, Window: "rate";
-    /// standard deviation, minimum and maximum of this rate over the receivers
+    /// standard deviation, minimum and maximum of `rate` over the receivers
     Any, Too, Window: "rate.sd", "rate.min", "rate.max";
     /// Jain's fairness index over the group's receivers
     Any, Too, Window: "jain";
     /// coefficient of variation of a receiver's rate in intervals of 1 s (`probe.stretch`), mean over
     /// receivers
     Any, Too, Window: "cov";
-    /// bit/s delivered to the application, each packet once: over the whole window, so the sum over flows is
-    /// at most a link's rate; over the part of the window in which the flow and the receiver were present
+    /// bit/s delivered to the application, each packet counted once. `goodput` is over the whole window, so the sum over flows is
+    /// at most a link's rate; `goodput.present` is over the part of the window in which the flow and the receiver were present
     Any, Too, Window: "goodput", "goodput.present";
-    /// fraction of lost data packets; for a session: packets that its receivers detected as lost, divided by
-    /// lost and received packets; for unicast flows: packets that links lost, divided by sent packets
+    /// fraction of lost data packets. For a session: packets that its receivers detected as lost, divided by lost and received
+    /// packets. For unicast flows: packets that links lost, divided by sent packets
     Any, Too, Window: "loss";
-    /// data packets sent and lost, per flow, without those that open a connection
+    /// data packets sent and lost, per flow, without the packets that open a connection
     Any, No, Window: "sent", "lost";
     /// retransmitted data packets, per flow
     Unicast, No, Window: "again";
@@ -102,108 +102,107 @@ metrics! {
     Any, No, Window: "cuts";
     /// retransmission timeouts, per flow (TFRC, RAP: timeouts of feedback)
     Unicast, No, Window: "timeouts";
-    /// Jain's index over the groups' rates, when there are several
+    /// Jain's index over the mean rates of the groups, if there are several groups
     All, No, Window: "jain";
-    /// number of links that carried 95 % of their capacity or more, or whose queue dropped or marked packets;
-    /// number of all other links with a limited rate that carried packets; maximum utilisation of these other
-    /// links
+    /// number of bottlenecks: links that carried at least 95 % of their capacity, or whose queue dropped or marked packets;
+    /// number of all other links with a limited rate that carried packets; maximum utilisation of these other links
     All, No, Window: "links.bottlenecks", "links.others", "links.others.utilisation";
     /// waiting packets: mean, standard deviation and maximum of the samples; mean of the waiting bytes
     Link, No, Window: "queue", "queue.sd", "queue.max", "queue.bytes";
     /// used fraction of the link's capacity
     Link, No, Window: "utilisation";
-    /// packets that the queue dropped; those of them that it dropped early, not because of a full buffer;
-    /// packets that it marked; lost fraction of the offered packets
+    /// packets that the queue dropped; packets that the queue dropped early, without a full buffer (included in `drops`); packets
+    /// that the queue marked; lost fraction of the offered packets
     Link, No, Window: "drops", "drops.early", "marks", "loss";
-    /// fraction of the samples with waiting packets, in which the link is a bottleneck; fraction of the
-    /// offered packets that its queue dropped or marked
+    /// fraction of the samples in which packets wait, that is, in which the link is a bottleneck; fraction of the offered packets
+    /// that the queue dropped or marked
     Link, No, Window: "busy", "acted";
-    /// packets that departed after packets with a later arrival
+    /// packets that departed after a packet that had arrived later
     Link, No, Window: "reordered";
-    /// seconds from a packet's arrival at the queue to the end of its transmission: mean; 95 % and 99 %
-    /// quantiles, to 5 %
+    /// seconds from a packet's arrival at the queue to the end of the packet's transmission: mean; 95 % and 99 % quantiles, with
+    /// an error of at most 5 %
     Link, No, Window: "delay", "delay.p95", "delay.p99";
     /// round-trip time measured by the source, mean of the samples
     Session, No, Window: "rtt";
     /// round-trip time measured by the senders, mean of the samples
     Unicast, No, Window: "rtt";
-    /// reports (acknowledgements) per flow, of all its receivers
+    /// reports (or acknowledgements) of all receivers, per flow
     Any, Too, Run: "reports";
     /// congestion events that were not reported, per flow
     Session, Too, Run: "suppressed";
-    /// reports that acknowledge received packets; all other reports
+    /// reports that acknowledge received packets; all other reports; both per flow
     Session, No, Run: "reports.acks", "reports.naks";
     /// reports that reached the source; reports that nodes on the path dropped
     Session, No, Run: "reports.heard", "reports.aggregated";
-    /// at the source: congestion indications, one per packet; loss events, one for all indications of a
-    /// receiver within a round trip; loss events that remain after the choice of the followed receiver
+    /// at the source: congestion indications, one per packet; loss events, which are one for all indications of a receiver within
+    /// a round trip; loss events that remain after the filter or the choice of a representative
     Session, No, Run: "indications", "loss_events", "followed";
-    /// congestion events per receiver: number of reports without suppression
+    /// congestion events per receiver: the number of reports that the receiver would send without suppression
     Session, No, Run: "reports.hypothetical";
     /// fraction of congestion events without a report
     Session, No, Run: "suppression";
     /// changes from one representative to another, per flow
     Session, No, Run: "switches";
-    /// fraction of time in which the representative was one of `expected`, without the time `settle` after
-    /// each change
+    /// fraction of time in which the representative was one of `expected`. After each change of `expected`, the time `settle` is
+    /// excluded
     Expected, No, Run: "representative.as_expected";
     /// number of complete transfers; their mean duration
     Transfers, No, Run: "transfers", "transfer_time";
-    /// Jain's index over the rates of complete transfers; time from the start of the first to the end of the
-    /// last one
+    /// Jain's index over the rates of complete transfers; time from the start of the first transfer to the end of the last
+    /// transfer
     Transfers, No, Run: "transfer_jain", "makespan";
-    /// layers of a receiver while it is present, mean over time and receivers
+    /// number of layers of a receiver while the receiver is present, mean over time and receivers
     Layered, Too, Window: "layers";
-    /// layers at the end of the window, mean over the receivers that are present; maximum number of layers of
-    /// a receiver
+    /// number of layers at the end of the window, mean over the receivers that are present; maximum number of layers of a
+    /// receiver
     Layered, Too, Window: "layers.end", "layers.max";
-    /// fraction of the time with at least two present receivers in which all of them have the same number of
-    /// layers
+    /// fraction of time in which all present receivers have the same number of layers; only times with at least two present
+    /// receivers count
     Layered, Too, Window: "layers.agreement";
-    /// layers joined and left, of all its receivers, per flow; the base layer does not count
+    /// number of joined layers; number of left layers; both summed over the receivers, per flow; the base layer does not count
     Layered, Too, Window: "joins", "leaves";
-    /// joins and leaves of the receiver with the most
+    /// number of joins of the receiver with the most joins; number of leaves of the receiver with the most leaves
     Layered, Too, Window: "joins.max", "leaves.max";
-    /// times of the first joins and leaves, up to the 16th, by any receiver
+    /// time of each of the first 16 joins and leaves, by any receiver
     Layered, Too, Run: "join.#", "leave.#";
-    /// rate at which the source sends a layer, 0 while it is off; mean of the samples
+    /// rate at which the source sends a layer (0 while it does not send the layer), mean of the samples
     Layered, No, Window: "layer.#.rate";
-    /// intra-fairness index (paper 001, 5): (sum x)^2 / (N sum x^2), x being a receiver's rate over the minimum mean
-    /// rate of a link on its path; and the mean of x, because the index does not show a rate that is too low for all
+    /// intra-fairness index (paper 001, 5): (sum x)^2 / (N sum x^2), where x is a receiver's rate divided by the lowest mean
+    /// capacity of the links on the receiver's path; mean of x, because the index does not show whether all rates are too low
     Tree, No, Window: "F", "U";
-    /// windows in packets, medians of the samples: the window by which the source sends; the source's own
-    /// window; windows of the first agents in the order of the receivers
+    /// windows in packets, medians of the samples: the window that limits the source's rate; the source's own window; the windows
+    /// of the first agents in the order of the receivers
     Tree, No, Window: "window", "window.own", "agent.#.window";
-    /// seconds from a slow start of an agent until the source's window is as small, mean and maximum; only if
-    /// the source's window was larger before
+    /// seconds from a slow start of an agent until the source's window is as small as the agent's window: mean; maximum. If the
+    /// source's window is already as small at a slow start, the slow start does not count
     Tree, No, Run: "lag", "lag.max";
     /// per flow: packets that parents repeated; repeated packets that the receiver already had; orders;
     /// children moved into local groups; slow starts of agents
     Tree, No, Run: "repairs", "duplicates", "orders", "moves", "slow_starts";
-    /// reports per data packet of the source: those that reach the source; those that reach an agent, mean
-    /// over the agents
+    /// reports per data packet of the source: reports that reach the source; reports that reach an agent, as a mean over the
+    /// agents
     Tree, No, Run: "reports.per_packet", "reports.of_agents";
-    /// seconds from the source's first sending of a packet to its arrival, mean over packets and receivers, minimum and
-    /// maximum
+    /// seconds from the source's first transmission of a packet to the packet's arrival: mean over packets and receivers;
+    /// minimum; maximum
     Timed, Too, Run: "delay", "delay.min", "delay.max";
-    /// 50 %, 95 % and 99 % quantiles of this delay, over all receivers, to 5 %
+    /// 50 %, 95 % and 99 % quantiles of `delay` over all receivers, with an error of at most 5 %
     Timed, Too, Run: "delay.p50", "delay.p95", "delay.p99";
-    /// with `delays = "on"`, seconds from each sending of a packet to its arrival, over all flows of the group: mean; 50 %,
-    /// 95 % and 99 % quantiles, to 5 %
+    /// with `delays = "on"`: seconds from each transmission of a packet to the packet's arrival, over all flows of the group:
+    /// mean; 50 %, 95 % and 99 % quantiles, with an error of at most 5 %
     TimedUnicast, No, Window: "delay", "delay.p50", "delay.p95", "delay.p99";
     /// receivers that were excluded, per flow
     Session, No, Run: "excluded";
-    /// packets that an active router stores, mean over time, and the maximum; mean, minimum and maximum over
-    /// those routers
+    /// number of packets that an active router stores. The mean over time: mean, minimum and maximum over the routers. The
+    /// maximum over time: mean, minimum and maximum over the routers
     Routers, No, Run: "stored", "stored.min", "stored.max", "peak", "peak.min", "peak.max";
-    /// sums over all active routers: requests answered from stored packets; forwarded congestion indications;
-    /// suppressed ones; packets dropped at full queues; excluded receivers
+    /// sums over all active routers: requests answered from stored packets; congestion indications that were forwarded;
+    /// congestion indications that were suppressed; packets dropped at full queues; excluded receivers
     Routers, No, Run: "repairs", "indications", "filtered", "overflows", "exclusions";
-    /// slope and intercept of the line of a `[[fit]]`; part of the variance that the line explains
+    /// slope and intercept of the line of a `[[fit]]`; share of the variance that the line explains
     Fit, No, Run: "slope", "intercept", "r2";
 }
 
-/// Returns whether a group of flows has the metrics of this owner.
+/// Returns whether a group of flows has the metrics of the owner `of`.
 fn has(flow: &FlowPlan, of: Owner) -> bool {
     match (of, &flow.kind) {
         (Owner::Any, _) => true,
@@ -222,8 +221,8 @@ fn has(flow: &FlowPlan, of: Owner) -> bool {
     }
 }
 
-/// Returns the names of all metrics that a run of a plan may have; `links` are the probed links. A run leaves out metrics without
-/// a defined value, such as the loss of a flow without packets.
+/// Returns the names of all metrics that a run of a plan may have. `links` are the probed links. A run leaves out metrics without
+/// a defined value, such as the loss of a flow that sent no packets.
 pub(crate) fn names(plan: &RunPlan, links: &[String]) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for metric in METRICS {
@@ -282,8 +281,8 @@ fn owners(metric: &Metric, plan: &RunPlan, links: &[String]) -> Vec<String> {
     }
 }
 
-/// Checks that claims, trends and fits refer to metrics that exist at one point of the sweep at least. `at` returns the names at
-/// each point.
+/// Checks that the metrics in claims, trends and fits exist at one or more points of the sweep. `at` yields the names at each
+/// point.
 pub(super) fn check(
     root: &Node,
     mut at: impl Iterator<Item = BTreeSet<String>>,
@@ -294,7 +293,7 @@ pub(super) fn check(
     let fits = root.list("fit").iter();
     let of_fits = fits.flat_map(|fit| ["of", "against"].map(|key| fit.get(key)));
     let named = of_claims.chain(of_fits).flatten().flat_map(Node::items);
-    // Numbers with units may replace metrics.
+    // A number with a unit is also permitted, in place of a metric.
     let named: Vec<(&Node, &str)> = named
         .filter_map(|node| Some((node, node.text()?)))
         .filter(|(_, name)| !name.starts_with(|first: char| first.is_ascii_digit() || first == '-'))
@@ -318,19 +317,19 @@ pub(super) fn check(
     }
 }
 
-/// Lists the known names for a name that resembles none of them.
+/// Returns a help text for a name that resembles no known name. The text lists known names.
 fn help(name: &str, known: &[&str]) -> String {
     if name.starts_with("link.") && !known.iter().any(|known| known.starts_with("link.")) {
-        return "no link is probed: `[probe]` with `links = \"left->right\"`".to_owned();
+        return "no link is probed; add `[probe]` with `links = \"left->right\"`".to_owned();
     }
     let owner = name.split('.').next().unwrap_or_default();
     let own: Vec<&str> =
         known.iter().filter(|known| known.split('.').next() == Some(owner)).copied().collect();
     let owners: BTreeSet<&str> = known.iter().filter_map(|known| known.split('.').next()).collect();
     if own.is_empty() {
-        format!("metrics begin with one of {}", owners.into_iter().collect::<Vec<_>>().join(", "))
+        format!("names of metrics begin with one of: {}", owners.into_iter().collect::<Vec<_>>().join(", "))
     } else {
-        format!("of `{owner}` there are {}", own.join(", "))
+        format!("the metrics of `{owner}` are: {}", own.join(", "))
     }
 }
 

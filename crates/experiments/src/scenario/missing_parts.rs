@@ -1,11 +1,12 @@
-//! Checks for parts that are requested of a scenario but missing: the tree or routers of a scheme, metrics over a sweep.
+//! Checks for parts that a scenario lacks: the tree or the routers that a scheme needs, or metrics that are to be drawn over a
+//! sweep.
 
 use super::diagnostic::{Diagnostic, Diagnostics, nearest};
 use super::plan::{FlowKind, RouterKind, RunPlan};
 use super::{Scenario, shapes};
 use std::collections::BTreeSet;
 
-/// Returns the kind of routers for a scheme of this name, as in `is = KIND`.
+/// Returns the kind of active routers that the scheme of this name needs, as in `is = KIND`.
 pub fn router_kind(scheme: &str) -> Option<&'static str> {
     match scheme {
         "raccoom" => Some("acknowledgements"),
@@ -21,7 +22,7 @@ pub fn flow_keys(kind: &str) -> Vec<&'static str> {
 }
 
 impl Scenario {
-    /// Returns the groups that are sessions, and the names of their schemes at the first point.
+    /// Returns the groups of flows that are sessions, each with the name of its scheme at the first point.
     pub fn sessions(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let flows = self.plans.first().into_iter().flat_map(|plan| &plan.flows);
         flows.filter_map(|flow| match &flow.kind {
@@ -30,7 +31,7 @@ impl Scenario {
         })
     }
 
-    /// Returns the requirements of a session's scheme that some point of the sweep does not meet.
+    /// Returns the parts that a session's scheme needs and that are missing at some point of the sweep.
     pub fn lack(&self, flow: &str) -> Option<Diagnostics> {
         let points = 0..self.plans.len();
         let wrong = points.into_iter().find_map(|point| lack_at(&self.plans[point], self, point, flow));
@@ -49,7 +50,7 @@ impl Scenario {
             }
             Some(name) => {
                 let near = nearest(name, known.iter().map(String::as_str));
-                let help = near.map_or("metrics.csv of a run lists all".to_owned(), |near| {
+                let help = near.map_or("`metrics.csv` of a run lists all metrics".to_owned(), |near| {
                     format!("did you mean `{near}`?")
                 });
                 Diagnostic::new(&(0..0), format!("no run has a metric `{name}`"), "unknown").help(help)
@@ -77,14 +78,19 @@ fn lack_at(plan: &RunPlan, scenario: &Scenario, point: usize, name: &str) -> Opt
     let routers = || {
         let kind = router_kind(scheme).unwrap_or_default();
         let help = format!(
-            "add `[[router]]` with `is = \"{kind}\"` and `at = \"hub\"`, or where ways part; a comparison gives it to `{scheme}` alone"
+            "add `[[router]]` with `is = \"{kind}\"` and, as `at`, the nodes at which the paths of receivers separate, such as \"hub\"; in a comparison only `{scheme}` uses it"
         );
-        lack(format!("`{scheme}` needs routers, and the scenario has none of its kind"), "no routers", help)
+        lack(
+            format!("`{scheme}` needs routers of its own kind, and the scenario has no such routers"),
+            "no routers",
+            help,
+        )
     };
     match scheme {
         "mtcp" if is_flat && session.scheme.agents().is_none() => {
-            let message =
-                format!("`{scheme}` as it is chosen has no agents, and {receivers} receivers need a tree");
+            let message = format!(
+                "`{scheme}` with these options has no agents, but {receivers} receivers need a tree with agents"
+            );
             lack(message, "no agents", format!("write `{scheme},repair=tree`"))
         }
         "mtcp" if is_flat => {

@@ -1,17 +1,17 @@
 //! Scenario files: network, flows, records and claims.
 //!
-//! A scenario is a TOML file (`docs/scenarios.md`). [`Scenario::parse`] reads it and lays out its network at every point of its
-//! sweep. All faults are thus reported together, with line and column, and only the run itself can fail later.
+//! A scenario is a TOML file (`docs/scenarios.md`). [`Scenario::parse`] reads the file and lays out the network at every point of
+//! the sweep. Therefore all faults are reported together, with line and column, and only the run itself can fail later.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `diagnostic` | faults with their positions |
 //! | `syntax` `units` | the file as a tree with positions; numbers with units |
 //! | `shape` `shapes` | the permitted keys: for checks, the JSON Schema and the reference |
-//! | `read` `plan` | conversion of the tree to types |
-//! | `estimate` | memory that a plan would take |
+//! | `read` `plan` | conversion of the tree to typed values |
+//! | `estimate` | estimate of the memory that a run of a plan needs |
 //! | `names` `layout` | conversion of the plan to a network |
-//! | `missing_parts` | requested parts that a scenario does not have |
+//! | `missing_parts` | needed parts that a scenario does not have |
 //! | `unused_parts` `warnings` | parts without effect; probable mistakes |
 //! | `template` | template files |
 
@@ -78,7 +78,7 @@ pub struct Axis {
     pub values: Vec<Setting>,
 }
 
-/// A point of a sweep; a scenario without a sweep has one.
+/// A point of a sweep. A scenario without a sweep has one point.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Point {
     /// Number of the point, from 0.
@@ -96,7 +96,7 @@ pub enum Setting {
     Text(String),
 }
 
-/// A claim about a metric. The caller compares it with the results.
+/// A claim about a metric. The caller compares the claim with the results.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Claim {
     /// Name of the claim.
@@ -105,23 +105,23 @@ pub struct Claim {
     pub published: Option<f64>,
     /// The metric.
     pub of: String,
-    /// A metric by which the first metric is divided.
+    /// A metric by which `of` is divided.
     pub over: Option<String>,
-    /// The point of `over`: these values replace those of the claim's own point.
+    /// The point at which the metric `over` is taken: these values replace the values of the claim's own point.
     pub over_at: Vec<(String, Setting)>,
     /// The points of the claim: all points with these values.
     pub at: Vec<(String, Setting)>,
-    /// The line through all these points that the claim is about; `None` for a separate claim at each point.
+    /// The line through the claim's points, if the claim is about a trend. `None` means a separate claim at each point.
     pub trend: Option<Trend>,
-    /// The minimum value with which the claim holds.
+    /// The minimum value for which the claim holds.
     pub low: Option<f64>,
-    /// The maximum value with which the claim holds.
+    /// The maximum value for which the claim holds.
     pub high: Option<f64>,
     /// Permitted deviation, relative to the published value.
     pub tolerance: Option<f64>,
     /// A remark for readers.
     pub note: Option<String>,
-    /// The contradiction in the source.
+    /// The contradiction in the source, if the claim cannot hold.
     pub contradicts: Option<String>,
 }
 
@@ -130,13 +130,13 @@ pub struct Claim {
 pub struct Choice {
     /// The meaning of the value.
     pub what: String,
-    /// The value of the run, in words.
+    /// The value that the run uses, in words.
     pub value: String,
-    /// Whether it was chosen after the published numbers had been seen.
+    /// Whether the value was chosen after the published numbers had been seen.
     pub after: bool,
     /// The reason for this value.
     pub why: String,
-    /// Prefixes of the names of the claims that it concerns; empty for all claims.
+    /// Prefixes of the names of the claims that the choice concerns; empty for all claims.
     pub claims: Vec<String>,
     /// Other possible values.
     pub alternatives: Vec<Alternative>,
@@ -158,19 +158,19 @@ impl Choice {
     }
 }
 
-/// One metric as a function of another, over the points of a sweep.
+/// A metric as a function of another metric, over the points of a sweep.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Trend {
     /// The other metric.
     pub against: String,
-    /// The number of the line through the points that the claim is about.
+    /// The property of the line that the claim is about, such as its slope.
     pub number: Trait,
     /// Scale of both coordinates.
     pub scale: Scale,
 }
 
 impl Claim {
-    /// Returns the lowest and highest values with which the claim holds.
+    /// Returns the lowest and the highest value with which the claim holds.
     pub fn range(&self) -> (f64, f64) {
         let around = self.published.zip(self.tolerance);
         let low = self.low.or(around.map(|(value, tolerance)| value - value.abs() * tolerance));
@@ -178,7 +178,7 @@ impl Claim {
         (low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY))
     }
 
-    /// Returns the point of `over` for the claim at `point`.
+    /// Returns the point at which the metric `over` is taken for the claim at `point`.
     pub fn base(&self, points: &[Point], point: usize) -> usize {
         let wanted = |(name, value): &(String, Setting)| {
             let other = self.over_at.iter().find(|(known, _)| known == name);
@@ -228,18 +228,18 @@ struct Ruled<'a> {
     share: Share,
 }
 
-/// Distribution of a value over the keys of an axis.
+/// Rule that assigns the values of an axis to the keys of the axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Share {
     /// All keys take the whole value.
     Same,
-    /// Each key takes its own item: the first key the first item, and so on.
+    /// Each key takes its own item of the value: the first key takes the first item, and so on.
     Each,
 }
 
 impl Scenario {
-    /// Parses a scenario; messages refer to it by the name `file`. Each run may take
-    /// [`DEFAULT`](faircast_topology::memory::DEFAULT) bytes of memory, by an estimate.
+    /// Parses a scenario. Messages refer to the text as `file`. Each run may use [`DEFAULT`](faircast_topology::memory::DEFAULT)
+    /// bytes of memory, by an estimate.
     ///
     /// # Errors
     /// All faults in the text.
@@ -247,10 +247,10 @@ impl Scenario {
         Scenario::parse_within(text, file, memory::DEFAULT)
     }
 
-    /// Parses a scenario whose runs may each take `memory` bytes, by an estimate that is made before the layout.
+    /// Parses a scenario. Each run may use `memory` bytes, by an estimate that is made before the layout.
     ///
     /// # Errors
-    /// All its faults, and the estimated memory if it exceeds the limit.
+    /// All faults in the text. If the estimated memory exceeds the limit, the error has the estimate.
     pub fn parse_within(text: &str, file: &str, memory: u64) -> Result<Scenario, Diagnostics> {
         Scenario::read(text, file, memory).map_err(|wrong| Diagnostics::new(file, text, wrong))
     }
@@ -274,7 +274,7 @@ impl Scenario {
             let point = point(&axes, index);
             match plan_at(&root, &axes, index) {
                 Ok((plan, fingerprint)) => {
-                    // A plan that is too large has no layout, and the points after it are skipped.
+                    // If a plan is too large, no network is laid out, and the remaining points are not examined.
                     fits(&root, &plan, count, memory).map_err(|wrong| vec![wrong])?;
                     fingerprints.push(fingerprint);
                     let seed = plan.seeds.first().copied().unwrap_or(1);
@@ -318,7 +318,7 @@ impl Scenario {
         })
     }
 
-    /// Returns the effects of the scenario that its text does not suggest.
+    /// Returns the warnings about probable mistakes in the text.
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
     }
@@ -338,7 +338,7 @@ impl Scenario {
         &self.source
     }
 
-    /// Returns the name of its file.
+    /// Returns the name of the scenario's file.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -363,7 +363,7 @@ impl Scenario {
         self.seeds = seeds;
     }
 
-    /// Returns the axes of the sweep, the slowest first.
+    /// Returns the axes of the sweep. The axis whose value changes most slowly is the first.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
@@ -373,12 +373,12 @@ impl Scenario {
         &self.points
     }
 
-    /// Returns a hash of all inputs of a run at a point, except its seed and the code.
+    /// Returns a hash of all inputs of a run at a point, except the random seed and the code.
     pub(crate) fn fingerprint(&self, point: usize) -> &str {
         &self.fingerprints[point]
     }
 
-    /// Returns its claims.
+    /// Returns the claims.
     pub fn claims(&self) -> &[Claim] {
         self.plans.first().map_or(&[], |plan| &plan.claims)
     }
@@ -393,12 +393,12 @@ impl Scenario {
         self.plans.first().into_iter().flat_map(|plan| plan.flows.iter().map(|flow| flow.name.value.as_str()))
     }
 
-    /// Returns the simulated seconds of one run at a point.
+    /// Returns the duration of a run at a point, in simulated seconds.
     pub fn duration(&self, point: usize) -> f64 {
         self.plans[point].duration.as_secs_f64()
     }
 
-    /// Lays out the network at a point, with names.
+    /// Lays out the network at a point, with names of nodes.
     pub fn layout(&self, point: usize, seed: u64) -> Layout {
         layout::Layout::new(&self.plans[point], seed).expect("was laid out when the scenario was read")
     }
@@ -418,8 +418,8 @@ impl Scenario {
         estimate::of(&self.plans[point]).run
     }
 
-    /// Estimates the memory of these runs, `threads` at a time. It includes the results of each run, which are stored until they
-    /// are written.
+    /// Estimates the memory of these runs if `threads` runs are simultaneous. The estimate includes the results of all runs,
+    /// which stay in memory until they are written.
     pub fn estimate_of_runs(&self, jobs: &[(usize, u64)], threads: usize) -> Estimate {
         let points: Vec<estimate::OfRun> = self.plans.iter().map(estimate::of).collect();
         let mut all = Estimate::new();
@@ -434,7 +434,7 @@ impl Scenario {
         all
     }
 
-    /// Estimates the memory for the results of these runs until they are written, in bytes.
+    /// Estimates the memory for the results of these runs, in bytes. Results stay in memory until they are written.
     pub fn estimate_of_results(&self, jobs: &[(usize, u64)]) -> u64 {
         let points: Vec<u64> = self.plans.iter().map(|plan| estimate::of(plan).kept).collect();
         jobs.iter().fold(0, |sum: u64, (point, _)| sum.saturating_add(points[*point]))
@@ -445,7 +445,7 @@ impl Scenario {
     }
 }
 
-/// Checks that a run of this plan fits into memory, together with the plans of all points.
+/// Checks that a run of this plan, together with the plans of all points, fits in memory.
 fn fits(root: &Node, plan: &RunPlan, points: usize, most: u64) -> Result<(), Diagnostic> {
     let mut all = estimate::of(plan).run;
     all.add(points as u64, "points of the sweep", estimate::of_plan(plan));
@@ -468,7 +468,7 @@ fn metrics_of(plan: &RunPlan) -> BTreeSet<String> {
     metrics::names(plan, &links)
 }
 
-/// Returns the faults of a scenario; empty if it is valid.
+/// Returns the faults of a scenario; empty if the scenario is valid.
 pub fn check(text: &str) -> Vec<Diagnostic> {
     Scenario::read(text, "", memory::DEFAULT).err().unwrap_or_default()
 }
@@ -540,7 +540,7 @@ fn axes(root: &Node) -> Result<Vec<Ruled<'_>>, Vec<Diagnostic>> {
     if wrong.is_empty() { Ok(axes) } else { Err(wrong) }
 }
 
-/// Returns the index on each axis of the point with this number; the last axis varies fastest.
+/// Returns the index of the value on each axis, for the point with this number. The last axis varies fastest.
 fn places(axes: &[Ruled<'_>], mut index: usize) -> Vec<usize> {
     let mut places = vec![0; axes.len()];
     for (place, axis) in places.iter_mut().zip(axes).rev() {
@@ -557,7 +557,7 @@ fn point(axes: &[Ruled<'_>], index: usize) -> Point {
     Point { index, values: values.collect() }
 }
 
-/// Returns the plan of a point, and a hash of all its inputs.
+/// Returns the plan of a point, and a hash of all inputs of the plan.
 fn plan_at(root: &Node, axes: &[Ruled<'_>], index: usize) -> Result<(RunPlan, String), Vec<Diagnostic>> {
     let mut root = root.clone();
     for (ruled, at) in axes.iter().zip(places(axes, index)) {
@@ -579,7 +579,7 @@ fn plan_at(root: &Node, axes: &[Ruled<'_>], index: usize) -> Result<(RunPlan, St
     Ok((plan, root.fingerprint(HEAD).to_hex().to_string()))
 }
 
-/// Checks that choices concern claims that exist, and that their alternatives are valid scenarios.
+/// Checks that choices name existing claims and that their alternatives are valid scenarios.
 fn check_choices(root: &Node, wrong: &mut Vec<Diagnostic>) {
     let claims = root.list("claim").iter();
     let names: Vec<&str> = claims.filter_map(|claim| claim.get("name").and_then(Node::text)).collect();
@@ -622,7 +622,7 @@ fn check_claims(root: &Node, axes: &[Axis], wrong: &mut Vec<Diagnostic>) {
                 }
                 Some(axis) if !axis.values.contains(&read::setting(&entry.node)) => {
                     let values: Vec<String> = axis.values.iter().map(Setting::to_string).collect();
-                    let message = format!("`{}` never takes this value", entry.key);
+                    let message = format!("the axis `{}` does not have this value", entry.key);
                     let help = format!("its values: {}", values.join(", "));
                     wrong.push(Diagnostic::new(&entry.node.span, message, "not on the axis").help(help));
                 }

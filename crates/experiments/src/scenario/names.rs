@@ -14,7 +14,7 @@ pub(crate) struct Names {
 #[derive(Debug, Clone)]
 struct Row {
     prefix: String,
-    /// The number in the name of the first node.
+    /// The number that follows the prefix in the name of the first node.
     number: u32,
     first: u32,
     count: u32,
@@ -23,9 +23,9 @@ struct Row {
 /// Reason why a pattern matches no node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Nothing {
-    /// No node has this name; the most similar name.
+    /// No node has this name. The string is the most similar name.
     Unknown(Option<String>),
-    /// The row has no node with this number; the row's range.
+    /// The row has no node with this number. The string is the range of the row.
     Beyond(String),
     /// `[a-b]` does not contain two numbers.
     BadRange,
@@ -40,7 +40,7 @@ impl Names {
         self.nodes
     }
 
-    /// Adds a row with numbers from `number` on. Returns its first node.
+    /// Adds a row of `count` nodes, numbered from `number` on. Returns the first node.
     pub fn row(&mut self, prefix: &str, number: u32, count: u32) -> u32 {
         let first = self.nodes;
         self.rows.push(Row { prefix: prefix.to_owned(), number, first, count });
@@ -78,7 +78,7 @@ impl Names {
             return None;
         }
         let number: u32 = digits.parse().ok()?;
-        // A prefix ends in a digit only before a dot, so the split is unique.
+        // If a prefix contains digits, a dot follows them, as in `r1.`. A name can therefore be split in only one way.
         let row = self
             .rows
             .iter()
@@ -86,7 +86,7 @@ impl Names {
         Some(row.first + (number - row.number))
     }
 
-    /// Returns the same as [`Self::find`], without suggestions.
+    /// Returns the nodes that [`Self::find`] returns. Makes no suggestions on failure.
     pub fn existing(&self, pattern: &str) -> Option<Vec<u32>> {
         match pattern.contains(['*', '[']) {
             true => self.find(pattern).ok(),
@@ -94,7 +94,7 @@ impl Names {
         }
     }
 
-    /// Returns the nodes that a pattern matches, in order: `leaf3`, `leaf*`, `leaf[1-16]`, `*`.
+    /// Returns the nodes that match a pattern, in order. Examples of patterns are `leaf3`, `leaf*`, `leaf[1-16]` and `*`.
     pub fn find(&self, pattern: &str) -> Result<Vec<u32>, Nothing> {
         let mut found = Vec::new();
         match brackets(pattern) {
@@ -132,7 +132,7 @@ impl Names {
     }
 
     fn unknown(&self, name: &str) -> Nothing {
-        // Rows are compared by the part of the name before the number.
+        // Rows are compared by their prefix, without the number.
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '*' | '[' | ']' | '-'));
         let prefixes = self.rows.iter().map(|row| row.prefix.as_str()).filter(|prefix| *prefix != stem);
         let row = super::diagnostic::nearest(stem, prefixes).map(|prefix| format!("{prefix}*"));
@@ -184,14 +184,14 @@ pub(crate) fn brackets(pattern: &str) -> Brackets<'_> {
     }
 }
 
-/// Returns whether the literal part of `pattern` is a prefix of `prefix`, or the reverse.
+/// Returns whether the literal part of `pattern` is a prefix of `prefix`, or `prefix` is a prefix of the literal part.
 fn starts_alike(pattern: &str, prefix: &str) -> bool {
     let literal = pattern.split('*').next().unwrap_or_default();
     let shared = literal.len().min(prefix.len());
     literal.as_bytes()[..shared] == prefix.as_bytes()[..shared]
 }
 
-/// Returns whether `name` matches; `*` matches any characters.
+/// Returns whether `name` matches a pattern in which `*` stands for any characters.
 fn glob(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

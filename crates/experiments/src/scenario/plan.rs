@@ -1,4 +1,4 @@
-//! The plan of a scenario file at one point of its sweep: typed values instead of text.
+//! The plan of a run: a scenario file at one point of its sweep, with typed values instead of text.
 
 use super::Claim;
 use crate::stats::Scale;
@@ -23,17 +23,17 @@ pub(crate) struct Spanned<T> {
 /// Names or patterns of nodes or links.
 pub(crate) type Patterns = Vec<Spanned<String>>;
 
-/// Numbers for a row of items.
+/// Specification of the numbers for several items.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RowValues {
-    /// Numbers used in turn.
+    /// Numbers that the items use in turn.
     Turn(Vec<f64>),
-    /// A range of which each number is drawn at random.
+    /// A range from which the number of each item is drawn at random.
     Between(f64, f64),
 }
 
 impl RowValues {
-    /// Returns the same number for all items.
+    /// Specifies the same number for all items.
     pub fn one(value: f64) -> RowValues {
         RowValues::Turn(vec![value])
     }
@@ -47,7 +47,7 @@ impl RowValues {
     }
 }
 
-/// Specified properties of links; `None` for unspecified properties.
+/// Properties of links; `None` for properties that the scenario does not specify.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Wire {
     pub rate: Option<RowValues>,
@@ -59,12 +59,12 @@ pub(crate) struct Wire {
     pub back: Option<Box<Wire>>,
 }
 
-/// Defaults of the properties of links.
+/// Default properties of links.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usual {
-    /// Bits per second.
+    /// Rate, in bits per second.
     pub rate: f64,
-    /// Seconds.
+    /// Propagation delay, in seconds.
     pub delay: f64,
     pub queue: QueueSpec,
 }
@@ -106,7 +106,7 @@ pub(crate) enum Topology {
         access: Wire,
         leaf: Wire,
     },
-    /// A network that is written line by line.
+    /// A network that the scenario describes line by line.
     Text(faircast_sim::Topology),
 }
 
@@ -135,17 +135,17 @@ pub(crate) struct FlowPlan {
     pub start: RowValues,
     pub stop: Option<RowValues>,
     pub jitter: f64,
-    /// Relative error of the senders' clocks; positive values are fast.
+    /// Relative error of the senders' clocks; positive if a clock is fast.
     pub clock_error: Option<RowValues>,
     pub parts: Vec<PartPlan>,
     pub kind: FlowKind,
-    /// Transmissions of the application: time after the start, and total number of packets by then. A trace replaces any other
-    /// supply.
+    /// Trace of the application's transmissions: times since the start, each with the total number of packets until then. A trace
+    /// replaces any other source of data.
     pub trace: Option<Arc<[(Span, u32)]>>,
 }
 
 impl FlowPlan {
-    /// Returns the application's supply: its trace, if it has one, else `otherwise`.
+    /// Returns the application's data: the trace, if there is one, else `otherwise`.
     pub(crate) fn supplied(&self, network: &mut Network, otherwise: ApplicationData) -> ApplicationData {
         self.trace.clone().map_or(otherwise, |trace| ApplicationData::Trace(network.trace(trace)))
     }
@@ -158,12 +158,12 @@ pub(crate) struct PartPlan {
     pub receivers: Patterns,
 }
 
-/// A line through metrics of a run.
+/// A line fitted through metrics of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FitPlan {
     pub name: String,
     pub of: Vec<String>,
-    /// The abscissas of these metrics.
+    /// The abscissas of the metrics in `of`.
     pub against: Vec<Abscissa>,
     pub scale: Scale,
 }
@@ -201,7 +201,7 @@ pub(crate) struct SessionPlan {
     pub mute_after: Option<Span>,
     pub expected: Vec<(Time, Patterns)>,
     pub settle: Span,
-    /// Distributions of the times for which receivers are present and absent. `steady` has the receivers that are always present.
+    /// Distributions of the times for which receivers are present and absent. Receivers in `steady` are always present.
     pub presence: Option<(Law, Law)>,
     pub steady: Patterns,
     pub packets: Option<u64>,
@@ -219,8 +219,8 @@ pub(crate) struct SessionPlan {
 pub(crate) enum TreePlan {
     /// All receivers are children of the source.
     Flat,
-    /// A tree in the order of the receivers: the source has this number of children, and so has each receiver until all have a
-    /// parent.
+    /// The receivers in order, divided into this number of runs. The first receiver of a run is a child of the source. The rest
+    /// of the run is the subtree of this receiver, divided in the same way.
     FanOut(u32),
     /// A receiver's parent is the nearest receiver on its path from the source.
     Nearest,
@@ -234,12 +234,12 @@ pub(crate) struct AgentPlan {
     pub span: Range<usize>,
     pub agent: Patterns,
     pub children: Patterns,
-    /// Time at which it fails. `returns` is the time at which it returns.
+    /// Time at which the agent fails. The agent returns at the time `returns`.
     pub dies: Option<Time>,
     pub returns: Option<Time>,
 }
 
-/// Whether data may be marked.
+/// Whether data packets may be marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ecn {
     Off,
@@ -251,18 +251,18 @@ pub(crate) struct ChangePlan {
     pub at: Time,
     pub links: Patterns,
     pub changes: Vec<Change>,
-    /// Times of changes and new rates, in order.
+    /// Times of rate changes, in order, each with the new rate.
     pub rates: Vec<(Time, Rate)>,
 }
 
 /// Nodes with routers of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RouterPlan {
-    /// Prefix of the metrics of this group alone.
+    /// Name of the routers, which is the prefix of their metrics.
     pub name: Option<String>,
     pub at: Patterns,
     pub kind: RouterKind,
-    /// Time at which they lose their state.
+    /// Time at which the routers lose their state.
     pub restarts: Option<Time>,
 }
 
@@ -284,20 +284,20 @@ pub(crate) struct CoordinatePlan {
     pub groups: SharedBy,
 }
 
-/// Rule that selects the flows of a sharing group.
+/// Rule that divides flows into groups that share congestion control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SharedBy {
     One,
     Flows,
     Hosts,
-    /// The flows to one receiver are an atom, and measurements form groups of atoms.
+    /// Measurements decide which receivers form a group. All flows to the same receiver are in one group.
     Measured,
 }
 
 /// A period over which metrics are taken.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TimeWindow {
-    /// Name of the window; empty for the one from `warmup` to the end.
+    /// Name of the window; empty for the window from `warmup` to the end.
     pub name: String,
     pub from: Time,
     pub to: Time,
@@ -306,9 +306,9 @@ pub(crate) struct TimeWindow {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Probe {
     pub bin: Span,
-    /// Length of the stretches for which variations are computed.
+    /// Length of the intervals whose rates are compared for the coefficient of variation.
     pub stretch: Span,
-    /// Sampling interval; `None`: a second, or longer with many flows.
+    /// Sampling interval; `None` means one second, or longer with many flows.
     pub sample: Option<Span>,
     pub links: Patterns,
     pub queue_every: Span,
@@ -346,8 +346,8 @@ impl RunPlan {
         moments
     }
 
-    /// Returns the number of members with counts per bin. If parts have metrics, all members are counted. Otherwise two million
-    /// bins are the limit, but at least 256 members are counted.
+    /// Returns the number of members that have bins. If parts have metrics, this is the number of all members. Otherwise the
+    /// total number of bins is limited to two million, but at least 256 members have bins.
     pub fn watched(&self) -> u32 {
         const BINS: u64 = 2_000_000;
         if self.flows.iter().any(|flow| !flow.parts.is_empty()) {

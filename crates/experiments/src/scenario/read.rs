@@ -1,4 +1,4 @@
-//! Conversion of a checked tree to a [`RunPlan`].
+//! Conversion of a checked tree of keys and values to a [`RunPlan`].
 
 use super::diagnostic::Diagnostic;
 use super::plan::{
@@ -46,7 +46,7 @@ pub(crate) fn plan(root: &Node) -> Result<RunPlan, Vec<Diagnostic>> {
     if duration == Time::ZERO {
         wrong.push(Diagnostic::new(
             &root.place("duration"),
-            "a run must last longer than nothing",
+            "the duration of a run must be longer than zero",
             "no time at all",
         ));
     }
@@ -77,7 +77,7 @@ fn count(node: &Node, key: &str, wrong: &mut Vec<Diagnostic>) -> Option<u32> {
     let node = node.get(key)?;
     let whole = units::whole(node)?;
     if whole > names::MAX {
-        wrong.push(Diagnostic::new(&node.span, format!("at most {} of them", names::MAX), "too many"));
+        wrong.push(Diagnostic::new(&node.span, format!("at most {} are permitted", names::MAX), "too many"));
         return None;
     }
     Some(whole as u32)
@@ -230,8 +230,9 @@ fn fit(node: &Node, wrong: &mut Vec<Diagnostic>) -> FitPlan {
         scale: scale(node),
     };
     if plan.of.len() != plan.against.len() || plan.of.len() < 2 {
-        let message = format!("{} metrics against {}", plan.of.len(), plan.against.len());
-        let help = "at least two metrics, and something to set each against";
+        let message =
+            format!("`of` has {} metrics, but `against` has {} values", plan.of.len(), plan.against.len());
+        let help = "a line needs at least two metrics, and one abscissa in `against` for each metric";
         wrong.push(Diagnostic::new(&node.span, message, "no line").help(help));
     }
     plan
@@ -240,7 +241,10 @@ fn fit(node: &Node, wrong: &mut Vec<Diagnostic>) -> FitPlan {
 fn flow(node: &Node, jitter: f64, wrong: &mut Vec<Diagnostic>) -> FlowPlan {
     let name = name(node, "a flow's", wrong);
     if ["link", "fit"].contains(&name.value.as_str()) {
-        let message = format!("a flow cannot be called \"{}\": other metrics begin so", name.value);
+        let message = format!(
+            "a flow cannot be called \"{}\", because the names of other metrics begin with this word",
+            name.value
+        );
         wrong.push(Diagnostic::new(&name.span, message, "not this name"));
     }
     let packet = size(node, "packet").unwrap_or(1000);
@@ -281,7 +285,8 @@ fn trace(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> Option<Arc<[(
     if let Some(other) =
         ["packets", "on", "off", "transfer", "pause"].into_iter().find_map(|key| node.get(key))
     {
-        let message = "the application sends by its `trace`, or by another law";
+        let message =
+            "the application follows either its `trace` or other keys such as `packets`; remove one of them";
         wrong.push(Diagnostic::new(&other.span, message, "both"));
     }
     let mut sum = 0_u32;
@@ -292,11 +297,12 @@ fn trace(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> Option<Arc<[(
     Some(units::sends(trace).ok()?.into_iter().map(packets).collect())
 }
 
-/// Reports a key that names a file. Callers that read a scenario from a file replace the key by the file's text before.
+/// Reports a key that names a file. A caller that reads a scenario from a file must replace this key by the text of the named
+/// file.
 fn not_read(node: &Node, key: &str, wrong: &mut Vec<Diagnostic>) {
     if let Some(file) = node.get(key) {
         let message = format!(
-            "`{key}` is read where a scenario is a file; here its text belongs into `{}`",
+            "`{key}` works only in a scenario that is read from a file; write the text of the named file into `{}` instead",
             &key[..key.len() - 5]
         );
         wrong.push(Diagnostic::new(&file.span, message, "a file's name"));
@@ -372,7 +378,7 @@ fn coordinate(node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<CoordinatePlan
     Some(CoordinatePlan { span: node.span.clone(), way, flows: patterns(node, "flows"), groups })
 }
 
-/// Maximum number of children of a node. Figure 2 of paper 001 concludes: "a reasonable upper bound on the number of children".
+/// Maximum number of children of a node. Paper 001 concludes from figure 2: "a reasonable upper bound on the number of children".
 const MAX_CHILDREN: u32 = 16;
 
 /// Reads the parents of a session's tree.
@@ -403,14 +409,14 @@ fn tree(node: &Node, wrong: &mut Vec<Diagnostic>) -> TreePlan {
     }
 }
 
-/// Reads two laws that alternate: both must be present, or none.
+/// Reads two distributions, whose values alternate. Either both must be present or neither.
 fn both(node: &Node, first: &str, second: &str, wrong: &mut Vec<Diagnostic>) -> Option<(Law, Law)> {
     let law = |key| node.get(key).and_then(|law| units::law(law, LawOf::Times));
     match (law(first), law(second)) {
         (Some(first), Some(second)) => Some((first, second)),
         (None, None) => None,
         _ => {
-            let message = format!("`{first}` and `{second}` take turns: one without the other means nothing");
+            let message = format!("`{first}` and `{second}` alternate; give both or neither");
             wrong.push(Diagnostic::new(&node.span, message, "only one of them"));
             None
         }
@@ -430,8 +436,7 @@ fn supply(node: &Node, wrong: &mut Vec<Diagnostic>) -> ApplicationData {
             ApplicationData::Transfers { packets, pause: pause.unwrap_or(Law::Constant { mean: 0.0 }) }
         }
         _ => {
-            let message = "the application has one of: `packets`; `on` and `off`; `transfer` and `pause`; or none of \
-                           these and always more to send";
+            let message = "an application has either `packets`, or `on` and `off`, or `transfer` and `pause`; without these keys it always has data to send";
             wrong.push(Diagnostic::new(&node.span, message, "what does it send?"));
             ApplicationData::Endless
         }
@@ -458,7 +463,7 @@ fn change(node: &Node, until: Time, wrong: &mut Vec<Diagnostic>) -> ChangePlan {
     ChangePlan { at, links: patterns(node, "link"), changes, rates }
 }
 
-/// Reads a link's rates from a trace, repeated until the run ends.
+/// Reads the rates of a link from a trace, which is repeated until the run ends.
 fn rates(node: &Node, at: Time, until: Time, wrong: &mut Vec<Diagnostic>) -> Vec<(Time, Rate)> {
     let Some(place) = node.get("rates") else { return Vec::new() };
     let bin = span(node, "rates_bin").unwrap_or(Span::from_millis(100)).max(Span::from_millis(1));
@@ -469,13 +474,16 @@ fn rates(node: &Node, at: Time, until: Time, wrong: &mut Vec<Diagnostic>) -> Vec
         _ => 1,
     };
     if rounds.saturating_mul(trace.steps.len() as u64) > traces::MAX_ENTRIES as u64 {
-        let message =
-            format!("{rounds} times {} rates are more than {}", trace.steps.len(), traces::MAX_ENTRIES);
-        let help = "take a longer `rates_bin`, a longer trace or a shorter run";
+        let message = format!(
+            "{rounds} repetitions of {} rates give more than {} rates",
+            trace.steps.len(),
+            traces::MAX_ENTRIES
+        );
+        let help = "use a longer `rates_bin`, a longer trace or a shorter run";
         wrong.push(Diagnostic::new(&place.span, message, "too many").help(help));
         return Vec::new();
     }
-    // If the trace is repeated, its last entry is only its end.
+    // If the trace is repeated, its last entry only marks the end.
     let last = if repeats && trace.steps.len() > 1 { trace.length } else { Span::MAX };
     let steps = trace.steps.iter().filter(|(after, _)| *after < last);
     (0..rounds)
@@ -577,7 +585,7 @@ fn claim(node: &Node, wrong: &mut Vec<Diagnostic>) -> Claim {
     let (trend, of_trends) =
         (claim.trend.is_some(), node.get("fit").is_some() || node.get("scale").is_some());
     if trend && claim.over.is_some() || of_trends && !trend {
-        let message = "`fit` and `scale` belong to `against`, and a claim has either that or `over`";
+        let message = "`fit` and `scale` require `against`, and a claim has either `against` or `over`";
         wrong.push(Diagnostic::new(&node.span, message, "a ratio or a trend?"));
     }
     let relative = claim.tolerance.is_some() && claim.published.is_some();

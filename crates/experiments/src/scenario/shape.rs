@@ -1,5 +1,5 @@
-//! The shape of scenario files: tables of keys that define the checks of files, the JSON Schema, and the reference in
-//! `docs/scenarios.md`.
+//! The shape of scenario files: tables of keys, from which the checks of files, the JSON Schema and the reference in
+//! `docs/scenarios.md` are derived.
 
 use super::diagnostic::{Diagnostic, meant, nearest};
 use super::syntax::{Node, Value};
@@ -16,7 +16,7 @@ pub(crate) struct Shape {
     pub name: &'static str,
     /// Description, in one or two sentences.
     pub about: &'static str,
-    /// Its keys, in the order of the reference.
+    /// The keys of the table, in the order of the reference.
     pub fields: &'static [Field],
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Field {
 pub(crate) enum Need {
     Required,
     Optional,
-    /// Value without the key, in the form of a file.
+    /// Value if the key is missing, in the syntax of a scenario file.
     Default(&'static str),
 }
 
@@ -50,14 +50,14 @@ pub(crate) enum Takes {
     Rate,
     Size,
     Law(LawOf),
-    /// One time, a list that is used in turn, or a range `"a .. b"` from which times are drawn at random.
+    /// A time, a list of times that are used in turn, or a range `"a .. b"` from which times are drawn at random.
     Times,
     Rates,
-    /// Clock errors: a value, a list or a range, as with times.
+    /// Clock errors: a value, a list or a range, with the same meaning as for times.
     ClockErrors,
     /// A name or pattern of nodes or links, or a list of them.
     Names,
-    /// Like names, but may be an empty list.
+    /// A name or pattern of nodes or links, or a list, which may be empty.
     NamesOrNone,
     /// Numbers or texts.
     Labels,
@@ -73,9 +73,9 @@ pub(crate) enum Takes {
     Loss,
     /// Function of a router, and its options.
     Router,
-    /// Transmissions of a source, line by line.
+    /// Trace of the transmissions of a source, line by line.
     SendTrace,
-    /// Rates of a link over time, line by line.
+    /// Trace of the rates of a link over time, line by line.
     RateTrace,
     /// A network, line by line.
     Network,
@@ -85,13 +85,13 @@ pub(crate) enum Takes {
     Axes(&'static Shape),
     /// A list of values of any kind.
     Values,
-    /// A number or text for each axis.
+    /// A point of the sweep: a number or text for each axis.
     Place,
-    /// Paths of keys, and their new values.
+    /// Paths of the keys to change, each with the new value.
     Changes,
     Table(&'static Shape),
     Tables(&'static Shape),
-    /// A list of tables. If it is shorter than needed, the last table is repeated.
+    /// A list of tables, one for each level. If the list is shorter than the number of levels, its last table is repeated.
     Levels(&'static Shape),
     Wholes,
     /// A table whose `kind` determines its shape.
@@ -216,7 +216,7 @@ fn check_value(key: &str, node: &Node, takes: &Takes, wrong: &mut Vec<Diagnostic
     }
 }
 
-/// Reports an invalid value. If the unit of a number is missing, the message suggests units.
+/// Reports an invalid value. If a number has no unit, the message suggests units.
 fn refuse_value(node: &Node, key: &str, takes: &Takes, wrong: &mut Vec<Diagnostic>) {
     let units = match takes {
         Takes::Time | Takes::Times | Takes::Law(LawOf::Times) => ["ms", "s"],
@@ -231,7 +231,7 @@ fn refuse_value(node: &Node, key: &str, takes: &Takes, wrong: &mut Vec<Diagnosti
     wrong.push(diagnostic.help(format!("write {one} or {other}")));
 }
 
-/// Reports the message of a value's own parser.
+/// Reports an invalid value with the error of the parser for this kind of value.
 fn explain<T>(
     node: &Node,
     key: &str,
@@ -253,7 +253,7 @@ fn wholes(node: &Node) -> bool {
     matches!(&node.value, Value::List(items) if !items.is_empty() && items.iter().all(|i| units::whole(i).is_some()))
 }
 
-/// Returns whether the value is one number, a list, or a range.
+/// Returns whether the value is a number, a list of numbers, or a range.
 fn many(node: &Node, read: fn(&Node) -> Option<f64>) -> bool {
     match range(node, read) {
         Some(range) => range.is_some(),

@@ -4,7 +4,7 @@ use super::shape::{Field, Kinds, Need, Shape, Takes};
 use super::units::LawOf;
 use Takes::*;
 
-/// Joins the lines of a doc comment to a text.
+/// Joins the lines of a doc comment into one text.
 macro_rules! text {
     ($($line:literal)+) => {
         concat!($($line),+).trim_ascii_start()
@@ -12,8 +12,8 @@ macro_rules! text {
 }
 pub(super) use text;
 
-/// A key: its meaning, its name, its kind of value, and its need, which is `required`, `default "VALUE"`, or absent for optional
-/// keys. A name alone refers to a shared key.
+/// Builds a key from a meaning, a name, a kind of value, and a need. `required` and `default "VALUE"` are written after the kind
+/// of value; optional keys have neither. A name alone refers to a shared key.
 macro_rules! key {
     ($shared:ident) => {
         $shared
@@ -29,14 +29,14 @@ macro_rules! key {
     };
 }
 
-/// Keys that several tables share.
+/// Declares keys that several tables share.
 macro_rules! shared {
     ($($(#[doc = $about:literal])+ $name:ident = $key:ident: $takes:expr $(, $need:ident $($default:literal)?)?;)*) => {
         $(const $name: Field = key!($($about)+ $key $takes $(, $need $($default)?)?);)*
     };
 }
 
-/// Tables, each with its meaning, its name and its keys; and the list of all tables in the order of the reference.
+/// Declares tables, each with its meaning, its name and its keys, and the list of all tables in the order of the reference.
 macro_rules! tables {
     ($($(#[doc = $about:literal])+ $table:ident = $name:literal {
         $($(#[doc = $meaning:literal])* $key:ident $(: $takes:expr $(, $need:ident $($default:literal)?)?)?;)*
@@ -60,7 +60,7 @@ pub(super) static TOPOLOGIES: Kinds = Kinds {
 pub(super) static FLOWS: Kinds =
     Kinds { shapes: &[("session", &SESSION), ("udp", &UDP)], protocol: Some(&UNICAST) };
 
-/// The reverse direction of [`WIRE`] and [`LINK`], whose rows in the reference describe it.
+/// The reverse direction of [`WIRE`] and [`LINK`]. The reference describes its keys in the rows of these tables.
 static BACK: Shape = Shape {
     name: "back",
     about: "Values for the reverse direction that differ.",
@@ -68,7 +68,7 @@ static BACK: Shape = Shape {
 };
 
 shared! {
-    /// The kind.
+    /// Kind, which determines the other keys.
     KIND = kind: Text, required;
     /// Bit rate.
     RATE = rate: Rates;
@@ -76,76 +76,76 @@ shared! {
     DELAY = delay: Times;
     /// The queue before the link.
     QUEUE = queue: Queue;
-    /// Losses on the wire.
+    /// Random losses on the wire.
     LOSS = loss: Loss;
     /// Maximum additional propagation delay of a packet, drawn at random; packets stay in order.
     JITTER = jitter: Time;
-    /// The name in its metrics.
+    /// Name, which is a part of the names of metrics.
     NAME = name: Text, required;
     /// Time of the start.
     START = start: Times, default "0 s";
     /// Time at which the sender stops.
     STOP = stop: Times, default "never";
-    /// Maximum delay of the start, drawn at random.
+    /// Maximum random delay of the start.
     START_JITTER = start_jitter: Time, default "the scenario's";
-    /// Error of the clock of each sender, positive if the clock is fast. It scales the sender's periods and timers. Real
+    /// Error of the clock of each sender, positive if the clock is fast. The error scales the sender's periods and timers. Real
     /// clocks have errors of about 10 ppm. Receivers' clocks are exact.
     CLOCK = clock_error: ClockErrors, default "0 ppm";
     /// Size of a data packet on the link.
     PACKET = packet: Size, default "1000 B";
     /// Number of such flows.
     COUNT = count: Whole, default "1";
-    /// Senders: one for all receivers, or one for each.
+    /// Senders: one sender for all receivers, or one for each receiver.
     FROM = from: Names;
     /// Receivers.
     TO = to: Names;
-    /// In place of `from` and `to`: a flow from end to end of each of these links.
+    /// Links, in place of `from` and `to`. Each link has a flow from one end of the link to the other.
     ALONG = along: Names;
     /// Receivers that have metrics of their own: `FLOW.PART.rate` in addition to `FLOW.rate`.
     PARTS = parts: Tables(&PART);
-    /// Duration of a period in which the application sends. Periods with and without new data alternate.
+    /// Duration of a period in which the application has new data. Periods with and without new data alternate.
     ON = on: Law(LawOf::Times);
-    /// Duration of a period without new data.
+    /// Duration of a period in which the application has no new data.
     OFF = off: Law(LawOf::Times);
-    /// Data of the application: lines `seconds,bytes`. Times count from the start. An entry is sent in whole
-    /// packets.
+    /// Data that the application sends: lines of the form `seconds,bytes`. Times count from the start of the flow. The bytes of a
+    /// line are sent in whole packets.
     TRACE = trace: SendTrace;
-    /// Path of a file with these lines, relative to the scenario.
+    /// Path of a file with such lines, relative to the scenario.
     TRACE_FILE = trace_file: Text;
-    /// With `log`, the line fits the logarithms of both values, and its slope is an exponent.
+    /// With `log`, the line is fitted to the logarithms of both values, and the slope of the line is an exponent.
     FIT_SCALE = scale: Words(&["linear", "log"]), default "linear";
 }
 
 tables! {
-    /// The keys at the top of the file.
+    /// The keys at the top level of the file.
     SCENARIO = "a scenario" {
         /// The subject, in one line.
         title: Text, required;
         /// A description for readers.
         about: Text;
-        /// The publication.
+        /// The publication to which the scenario belongs.
         source: Text;
         /// Simulated time.
         duration: Time, required;
-        /// Time from which metrics are taken, to the end.
+        /// Time at which the measurement of metrics begins. The measurement lasts until the end of the run.
         warmup: Time, default "0 s";
-        /// The number of runs, each with its own random seed, or the random seeds.
+        /// The number of runs, each with a different random seed, or a list of random seeds.
         seeds: Seeds, default "1";
-        /// Maximum delay of the start of every flow, drawn at random.
+        /// Maximum random delay of the start of every flow.
         start_jitter: Time, default "1 s";
-        /// A network by rule, or line by line.
+        /// The network: one of several standard forms, or a description line by line.
         topology: Kinds(&TOPOLOGIES);
-        /// Links that are added to the topology, or changed in it.
+        /// Links that are added to the topology, or whose values are changed.
         link: Tables(&LINK);
         /// Senders and receivers.
         flow: KindTables(&FLOWS), required;
-        /// Nodes that forward only the first of the loss reports about a packet.
+        /// Nodes that aggregate loss reports: they forward only the first report about a packet.
         aggregate: NamesOrNone, default "[]";
-        /// Time for which a forwarded report suppresses others.
+        /// Time for which a node of `aggregate` drops further reports about the same packet.
         aggregate_for: Time, default "1 s";
         /// Nodes with active routers.
         router: Tables(&ROUTER);
-        /// Flows of one host that share congestion control.
+        /// Flows from one host that share congestion control.
         coordinate: Tables(&COORDINATE);
         /// Changes of links over time.
         change: Tables(&CHANGE);
@@ -153,22 +153,22 @@ tables! {
         window: Tables(&WINDOW);
         /// Straight lines through metrics of a run.
         fit: Tables(&FIT);
-        /// Recorded data.
+        /// Data that is recorded.
         probe: Table(&PROBE);
-        /// Keys and their values. Each combination is a run.
+        /// Keys with several values. The scenario runs with each combination of values.
         sweep: Axes(&AXIS);
         /// Expected values of metrics.
         claim: Tables(&CLAIM);
-        /// Values that the source leaves open, and their alternatives.
+        /// Values that the source leaves open and that were chosen for the scenario, with alternatives.
         chosen: Tables(&CHOSEN);
     }
 
-    /// `src1` ... to `hub`, and from `hub` to `leaf1` ...
+    /// Links from `src1` ... to `hub`, and from `hub` to `leaf1` ...
     STAR = "topology.kind = \"star\"" {
         KIND;
-        /// Nodes `leaf1` ...
+        /// Number of nodes `leaf1` ...
         leaves: Whole, required;
-        /// Nodes `src1` ...
+        /// Number of nodes `src1` ...
         sources: Whole, default "1";
         /// Links `src*->hub`.
         access: Table(&WIRE), default "100 Mbit/s, 1 ms, unlimited";
@@ -176,12 +176,12 @@ tables! {
         leaf: Table(&WIRE), default "1 Mbit/s, 20 ms, 50 kB";
     }
 
-    /// `src1` ... to `left`, one bottleneck `left->right`, and from `right` to `leaf1` ...
+    /// Links from `src1` ... to `left`, a bottleneck `left->right`, and links from `right` to `leaf1` ...
     DUMBBELL = "topology.kind = \"dumbbell\"" {
         KIND;
-        /// Nodes `leaf1` ...
+        /// Number of nodes `leaf1` ...
         leaves: Whole, required;
-        /// Nodes `src1` ...
+        /// Number of nodes `src1` ...
         sources: Whole, default "1";
         /// Link `left->right`.
         bottleneck: Table(&WIRE), default "1 Mbit/s, 20 ms, 50 kB";
@@ -191,29 +191,28 @@ tables! {
         leaf: Table(&WIRE), default "100 Mbit/s, 1 ms, unlimited";
     }
 
-    /// `root`, routers `r1.1` ... of level 1, `r2.1` ... of level 2, and so on; the last level is `leaf1` ...
-    /// Children of a router are numbered in a row.
+    /// Node `root`, routers `r1.1` ... of level 1, `r2.1` ... of level 2, and so on. The nodes of the last level are `leaf1` ...
+    /// The nodes of a level are numbered consecutively; children of a router have consecutive numbers.
     TREE = "topology.kind = \"tree\"" {
         KIND;
-        /// Children of each node, level by level: [4, 4, 4] has 64 leaves.
+        /// Number of children of each node, level by level: [4, 4, 4] gives 64 leaves.
         fanout: Wholes, required;
-        /// Links into each level; the last one applies to all further levels.
+        /// Links to the nodes of each level. The last entry applies to all further levels.
         level: Levels(&WIRE), default "1 Mbit/s, 20 ms, 50 kB";
-        /// Nodes `src1` ..., joined to `root`. `root` may also send.
+        /// Number of nodes `src1` ..., which are connected to `root`. `root` can also be a sender.
         sources: Whole, default "0";
         /// Links `src*->root`.
         access: Table(&WIRE), default "100 Mbit/s, 1 ms, unlimited";
     }
 
-    /// Routers `r0` ... in a row, a bottleneck from each to the next; at router `rI` hosts `srcI.1` ... and `leafI.1`
-    /// ...
+    /// Routers `r0` ... in a row, with a bottleneck between neighbours. Router `rI` has the hosts `srcI.1` ... and `leafI.1` ...
     CHAIN = "topology.kind = \"chain\"" {
         KIND;
-        /// Links `r0->r1`, `r1->r2` ...
+        /// Number of links `r0->r1`, `r1->r2` ...
         bottlenecks: Whole, required;
-        /// Hosts `leafI.1` ... at each router.
+        /// Number of hosts `leafI.1` ... at each router.
         leaves: Whole, required;
-        /// Hosts `srcI.1` ... at each router.
+        /// Number of hosts `srcI.1` ... at each router.
         sources: Whole, default "1";
         /// The links between routers.
         bottleneck: Table(&WIRE), default "1 Mbit/s, 20 ms, 50 kB";
@@ -223,30 +222,30 @@ tables! {
         leaf: Table(&WIRE), default "100 Mbit/s, 1 ms, unlimited";
     }
 
-    /// A network line by line, as in the emulator's plans: `host NAME`, `router NAME`, then `link
-    /// NAME NAME rate=10M delay=20ms jitter=1ms queue=droptail,50 loss=bernoulli,0.01 back rate=1M`. Nothing passes
-    /// through hosts; links without options have no limit and no delay.
+    /// A network line by line, as in the emulator's plans: `host NAME`, `router NAME`, then `link NAME NAME rate=10M delay=20ms
+    /// jitter=1ms queue=droptail,50 loss=bernoulli,0.01 back rate=1M`. Hosts forward no packets. A link without options has no
+    /// rate limit and no delay.
     TEXT = "topology.kind = \"text\"" {
         KIND;
         /// The lines.
         network: Network, required;
     }
 
-    /// Links of one kind. Reverse links have the same rate, delay and jitter, but ample queues and no losses, unless
-    /// `back` sets them.
+    /// Properties of links. Reverse links have the same rate, delay and jitter, but large queues and no losses, unless `back`
+    /// changes this.
     WIRE = "wire" {
         RATE; DELAY; QUEUE; LOSS; JITTER;
-        /// Values for the reverse direction that differ.
+        /// Values of the reverse direction, where they differ.
         back: Table(&BACK);
     }
 
-    /// If links from `from` to `to` exist (in the topology or above), these values change them. Otherwise links
-    /// are added: from one node to each, from each to one, or pair by pair. New nodes are created, also
-    /// as a row: `leaf[1-64]`.
+    /// If links from `from` to `to` already exist (in the topology or in an earlier `[[link]]`), the values of these links are
+    /// changed. Otherwise links are added: from one node to each, from each to one, or pair by pair. Nodes that do not exist are
+    /// created, also a whole row such as `leaf[1-64]`.
     LINK = "[[link]]" {
-        /// One end.
+        /// Nodes at one end.
         from: Names, required;
-        /// The other end.
+        /// Nodes at the other end.
         to: Names, required;
         /// Bit rate.
         rate: Rates, default "1 Mbit/s";
@@ -255,30 +254,30 @@ tables! {
         /// The queue before the link.
         queue: Queue, default "50 kB";
         LOSS; JITTER;
-        /// Values for the reverse direction that differ.
+        /// Values of the reverse direction, where they differ.
         back: Table(&BACK);
     }
 
-    /// Nodes whose routers help sessions.
+    /// Routers that help the congestion control of sessions.
     ROUTER = "[[router]]" {
         /// The nodes.
         at: NamesOrNone, required;
-        /// Their function: `acknowledgements` merges the acknowledgements of all receivers behind it into one
-        /// (`raccoom`); `rmanp` is RMANP's active router.
+        /// Function of the routers: `acknowledgements` merges the acknowledgements of all receivers downstream of the router into
+        /// one (`raccoom`); `rmanp` is RMANP's active router.
         is: Router, required;
         /// Time at which the routers lose their state.
         restarts: Time;
-        /// The name in metrics of these active routers alone: `routers.NAME.stored`.
+        /// Name for separate metrics of these active routers: `routers.NAME.stored`.
         name: Text;
     }
 
-    /// Multicast, under one of our schemes (`faircast schemes`).
+    /// A multicast session with a scheme of the catalogue (`faircast schemes`).
     SESSION = "flow.kind = \"session\"" {
         NAME; KIND;
         /// The scheme and its options.
         scheme: Scheme, required;
         FROM; TO;
-        /// One session for all receivers, or one for each.
+        /// `group`: one session for all receivers; `receiver`: one session for each receiver.
         per: Words(&["group", "receiver"]), default "group";
         ALONG; COUNT; PACKET;
         /// Size of a report on the link.
@@ -297,43 +296,41 @@ tables! {
         /// Number of packets that the source sends.
         packets: Whole;
         ON; OFF;
-        /// Whether delays of packets to receivers are measured. Not for sessions with a tree or of several
-        /// layers.
+        /// Whether the delays of packets to the receivers are measured. Not for sessions with a tree or of several layers.
         delays: Words(&["on", "off"]), default "off";
-        /// Whether queues may mark its data instead of dropping it.
+        /// Whether queues may mark the session's data packets instead of dropping them.
         ecn: Words(&["on", "off"]), default "off";
-        /// Maximum rate of the source, as on a slow host.
+        /// Maximum rate at which the source can send, as on a slow host.
         at_most: Rate;
-        /// Under a scheme with agents (`mtcp`): receivers form a tree in which no node has more children. Their
-        /// sequence is divided into this number of runs. The first of a run is a child of the source, and has the
-        /// others of the run below it, divided by the same rule.
+        /// For schemes with agents (`mtcp`): maximum number of children of a node. The sequence of receivers is divided into this
+        /// number of runs. The first receiver of a run is a child of the source. The rest of the run is its subtree, divided in
+        /// the same way.
         fan_out: Whole;
-        /// Under a scheme with agents: a receiver's parent is the nearest other receiver on its path from the source.
+        /// For schemes with agents: the parent of a receiver is the nearest other receiver on its path from the source.
         tree: Words(&["nearest"]);
-        /// Under a scheme with agents, in place of `fan_out` and `tree`: the children of each agent.
-        /// Receivers that are not listed are children of the source.
+        /// For schemes with agents, in place of `fan_out` and `tree`: the children of each agent. Receivers that are not listed
+        /// are children of the source.
         agents: Tables(&AGENT);
-        /// Maximum number of children of a node of the session's tree, the source included: the paper's bound
-        /// for large trees. Without a tree all receivers are children of the source, without a bound.
+        /// Maximum number of children of a node of the session's tree, including the source. The default is the paper's bound for
+        /// large trees. Without a tree, all receivers are children of the source, and their number is not limited.
         most_children: Whole, default "16";
-        /// Delay of a join of the session or of a layer, per router that must join its group.
+        /// Delay with which a join of the session or of a layer takes effect, for each router that must join the group.
         join_latency: Time, default "0 s";
-        /// Time for which packets cross a link after the last receiver behind it left the session or a layer.
+        /// Time for which packets still cross a link after the last receiver downstream has left the session or a layer.
         leave_latency: Time, default "0 s";
-        /// Interval of membership messages of receivers, as on a real network (`250 ms`). Up to four probes at this
-        /// interval precede the start. By default the source learns round-trip times from the scheme's own reports
-        /// alone.
+        /// Interval of the receivers' membership messages, as on a real network (`250 ms`). Up to four probes at this interval
+        /// precede the start. Without this key, the source learns round-trip times only from the reports of the scheme.
         alive: Time;
-        /// Time as the representative after which a receiver stops reporting.
+        /// Total time as the representative after which a receiver sends no more reports.
         mute_after: Time;
-        /// The expected representatives and their times.
+        /// The expected representatives, each with the time from which they are expected.
         expected: Tables(&EXPECTED);
         /// Time after each change of `expected` in which any representative counts as expected.
         settle: Time, default "20 s";
         PARTS;
     }
 
-    /// Expected representatives from a time on.
+    /// Representatives that are expected from a given time on.
     EXPECTED = "expected" {
         /// Time from which these representatives are expected.
         from: Time, required;
@@ -341,29 +338,30 @@ tables! {
         is: Names, required;
     }
 
-    /// A receiver that has children in the session's tree.
+    /// An agent: a receiver that has children in the session's tree.
     AGENT = "agents" {
         /// The receiver.
         is: Names, required;
         /// Receivers that report to the agent.
         children: Names, required;
-        /// Time at which the agent fails without a message. Its children then move to its own parent.
+        /// Time at which the agent fails without a message. Its children then move to the parent of the agent.
         dies: Time;
         /// Time at which the agent returns.
         returns: Time;
     }
 
-    /// Datagrams at a constant rate while the application is on, without congestion control.
+    /// Datagrams without congestion control, at a constant rate while the application has data.
     UDP = "flow.kind = \"udp\"" {
         NAME; KIND; FROM; TO; ALONG; COUNT;
-        /// Bit rate while on.
+        /// Bit rate while the application has data.
         rate: Rate, required;
-        /// Random variation of the gaps: each is the regular gap times 1 - jitter to 1 + jitter.
+        /// Random variation of the gaps between datagrams: each gap is the regular gap times a factor from 1 - jitter to 1 +
+        /// jitter.
         jitter: Share, default "0";
         PACKET; START; STOP; START_JITTER; CLOCK; ON; OFF; TRACE; TRACE_FILE; PARTS;
     }
 
-    /// A unicast protocol: `tcp-reno`, `tcp-sack`, `tfrc` ... with options, as in `tcp-reno,delack`.
+    /// A flow with a unicast protocol: `tcp-reno`, `tcp-sack`, `tfrc` ... with options, as in `tcp-reno,delack`.
     UNICAST = "flow.kind = a unicast protocol" {
         NAME; KIND; FROM; TO; ALONG; COUNT; PACKET;
         /// Size of an acknowledgement on the link.
@@ -374,29 +372,30 @@ tables! {
         ON; OFF;
         /// Number of packets of a transfer. Each transfer uses a new connection.
         transfer: Law(LawOf::Counts);
-        /// Time between two transfers.
+        /// Time between the end of a transfer and the start of the next transfer.
         pause: Law(LawOf::Times);
         /// Whether delays of packets to the receiver are measured.
         delays: Words(&["on", "off"]), default "off";
         TRACE; TRACE_FILE; PARTS;
     }
 
-    /// Some receivers of a flow.
+    /// A part of a flow: some of its receivers, which have metrics of their own.
     PART = "parts" {
-        /// The name after the flow's name in metrics.
+        /// Name of the part, which follows the flow's name in metrics.
         name: Text, required;
         /// The receivers.
         receivers: Names, required;
     }
 
-    /// TCP flows that leave one host, and datagrams that leave it, share congestion control.
+    /// TCP and datagram flows from one host that share congestion control.
     COORDINATE = "[[coordinate]]" {
         /// The method, with its options: `cocoon`, `ensemble`, `tcp-int` or `manager` (`docs/cocoon.md`).
         way: Text, required;
         /// The names of the flows.
         flows: NamesOrNone, required;
-        /// The flows that share: all of them, those of one name, those to one receiver, or those to receivers with a
-        /// measured common bottleneck (`cocoon` and `ensemble` only, and no datagrams).
+        /// Flows that share congestion control with each other: all (`one`), flows of the same name (`flows`), flows to the same
+        /// receiver (`hosts`), or flows to receivers with a measured common bottleneck (`measured`; only with `cocoon` and
+        /// `ensemble`, and without datagrams).
         groups: Words(&["one", "flows", "hosts", "measured"]), default "one";
     }
 
@@ -412,56 +411,57 @@ tables! {
         delay: Time;
         /// The new losses.
         loss: Loss;
-        /// Down: all queued and all arriving packets are lost.
+        /// With `down`, all packets that wait or arrive are lost.
         state: Words(&["up", "down"]);
-        /// The rate from then on, as a trace: lines `seconds,bit/s`, or Mahimahi's, whose lines are milliseconds in
-        /// which a packet of 1504 bytes may leave.
+        /// The rates from this time on, as a trace: lines of the form `seconds,bit/s`, or Mahimahi's format, in which each line
+        /// is a millisecond in which a packet of 1504 bytes can be sent.
         rates: RateTrace;
-        /// Path of a file with these lines, relative to the scenario.
+        /// Path of a file with such lines, relative to the scenario.
         rates_file: Text;
-        /// Interval over which Mahimahi's opportunities become a mean rate, or longer until there is one.
+        /// Interval over which Mahimahi's delivery opportunities are averaged to a rate. An interval without an opportunity is
+        /// extended.
         rates_bin: Time, default "100 ms";
-        /// Whether the trace restarts at its end.
+        /// Whether the trace is repeated after its end.
         rates_repeat: Words(&["on", "off"]), default "on";
     }
 
-    /// A further window for rates and link metrics: `multicast.rate@NAME`.
+    /// A further window for rates and metrics of links: `multicast.rate@NAME`.
     WINDOW = "[[window]]" {
         /// The name after the @.
         name: Text, required;
-        /// Time of its begin.
+        /// Time at which the window begins.
         from: Time, required;
-        /// Time of its end.
+        /// Time at which the window ends.
         to: Time, required;
     }
 
-    /// A straight line through metrics of a run, by least squares. It makes the metrics `fit.NAME.slope`,
-    /// `fit.NAME.intercept` and `fit.NAME.r2`, the part of the variance that the line explains.
+    /// A straight line through metrics of a run, fitted by least squares. The line adds the metrics `fit.NAME.slope`,
+    /// `fit.NAME.intercept` and `fit.NAME.r2`, the share of the variance that the line explains.
     FIT = "[[fit]]" {
-        /// The name in its metrics.
+        /// Name, which is a part of the names of metrics.
         name: Text, required;
         /// The metrics, such as `multicast.slow.rate`.
         of: Metrics, required;
-        /// The abscissa of each of them.
+        /// The abscissa of each metric of `of`.
         against: Abscissas, required;
         FIT_SCALE;
     }
 
-    /// Recorded data.
+    /// Data that is recorded.
     PROBE = "[probe]" {
         /// Length of a bin of received bits.
         bin: Time, default "1 s";
-        /// Length of the intervals for the variation of a rate (`G.cov`); a whole number of bins.
+        /// Length of the intervals over which the variation of a rate (`G.cov`) is computed; a whole number of bins.
         stretch: Time, default "1 s";
         /// Interval between samples of senders.
         sample: Time, default "1 s, or more seldom with very many flows";
         /// Links whose queues are sampled, as `from->to`.
         links: Names;
-        /// Interval between these samples.
+        /// Interval between samples of queues.
         queue_every: Time, default "100 ms";
-        /// Number of receivers of a group with rows of their own in `rates`.
+        /// Number of receivers of each group that have rows of their own in `rates`.
         receivers: Whole, default "8";
-        /// Number of receivers of a session that are counted per bin.
+        /// Number of receivers of a session whose received bits are counted per bin.
         watch: Whole;
         /// Links whose packets are captured, as `from->to`.
         taps: Names;
@@ -469,39 +469,41 @@ tables! {
         events: Words(&["on", "off"]), default "off";
     }
 
-    /// `"topology.leaves" = [1, 4, 16]` is short for an axis `leaves`.
+    /// `"topology.leaves" = [1, 4, 16]` is a short form for an axis named `leaves`.
     AXIS = "an axis of [sweep]" {
         /// The keys that receive the values, as paths: `topology.leaves`, `flow.NAME.count`, `link.1.loss`.
         set: Names, required;
-        /// The values. All keys receive the same value.
+        /// The values. At each point, all keys receive the same value.
         to: Values;
-        /// In place of `to`: a list for each point of the axis, with a value for each of the keys.
+        /// In place of `to`: a list of values for each point of the axis, with one value for each key.
         each: Values;
         /// The names of the points of the axis in tables and claims.
         names: Labels;
     }
 
-    /// A metric, the ratio of two, or the trend of one against another over the points of the sweep, and its
-    /// expected range.
+    /// The expected range of a metric, of the ratio of two metrics, or of the trend of one metric against another over the points
+    /// of the sweep.
     CLAIM = "[[claim]]" {
-        /// The statement.
+        /// The statement, in words.
         name: Text, required;
         /// A metric, such as `multicast.rate`.
         of: Text, required;
         /// A metric by which `of` is divided.
         over: Text;
-        /// The point of `over`: its keys replace those of the claim's own point.
+        /// The point at which the metric `over` is taken: these values replace the values of the claim's own point.
         over_at: Place;
-        /// The point of the sweep. Without this key: all points.
+        /// The points of the claim: all points with these values. Without this key, the claim is about all points.
         at: Place;
-        /// A metric. The claim is about the line through all its points, each at this metric and `of`.
+        /// A metric that is the abscissa of a line, with `of` as the ordinate. The claim is about the line through all points of
+        /// the claim.
         against: Text;
-        /// The number of that line: its slope, its value at 0, or the part of the variance that it explains.
+        /// The property of the line that the claim is about: the line's slope, its value at 0, or the share of the variance that
+        /// it explains.
         fit: Words(&["slope", "intercept", "r2"]), default "slope";
         FIT_SCALE;
         /// The published value.
         published: Number;
-        /// Tolerance, relative to `published`.
+        /// Permitted deviation, relative to `published`.
         tolerance: Share;
         /// Minimum of the expected range.
         low: Number;
@@ -509,33 +511,35 @@ tables! {
         high: Number;
         /// A remark for readers.
         note: Text;
-        /// The contradiction in the source, with the algebra. Such a claim that does not hold is not a failure.
+        /// The contradiction in the source, with the algebra. If a claim with this key does not hold, it does not count as a
+        /// failure.
         contradicts: Text;
     }
 
-    /// A value that the source leaves open. If it was chosen after the published numbers
-    /// had been seen, a claim that holds with it holds "with a choice of ours".
+    /// A value that the source leaves open. If the value was chosen after the published numbers had been seen, claims that depend
+    /// on it can only hold "with a choice of ours".
     CHOSEN = "[[chosen]]" {
-        /// The value's meaning.
+        /// Meaning of the value.
         what: Text, required;
-        /// The value of the runs, in words.
+        /// The value that the runs use, in words.
         value: Text, required;
-        /// Whether it was chosen before or after the published numbers had been seen.
+        /// Whether the value was chosen before or after the published numbers had been seen.
         when: Words(&["before", "after"]), required;
         /// The reason for this value.
         why: Text, required;
-        /// The claims that use the value, by the beginnings of their names. Without this key: all claims.
+        /// The claims that depend on the value, given by the beginnings of the claims' names. Without this key, all claims depend
+        /// on the value.
         claims: Labels;
-        /// Other possible values; they are run as well.
+        /// Other possible values, which are also run.
         alternative: Tables(&ALTERNATIVE);
     }
 
     /// The same scenario with other values of some keys.
     ALTERNATIVE = "[[chosen.alternative]]" {
-        /// Its name in tables.
+        /// Name of the alternative in tables.
         name: Text, required;
-        /// The keys and their values, as in `set = { "flow.tcp.kind" = "tcp-sack" }`. Keys of `sweep` may be among
-        /// them, with lists: `"sweep.rate.to" = ["1 Mbit/s", "2 Mbit/s"]`.
+        /// The keys to change and their values, as in `set = { "flow.tcp.kind" = "tcp-sack" }`. Keys of `sweep` are permitted,
+        /// with lists as values: `"sweep.rate.to" = ["1 Mbit/s", "2 Mbit/s"]`.
         set: Changes, required;
     }
 }

@@ -1,4 +1,4 @@
-//! A scenario file as a tree whose values have positions in the text.
+//! A scenario file as a tree. Each value has its position in the text.
 
 use super::diagnostic::Diagnostic;
 use std::ops::Range;
@@ -58,22 +58,22 @@ impl Node {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
 
-    /// Returns the elements of the list of a key, or its single value; empty without the key.
+    /// Returns the elements of a key's value: those of a list, or the single value; empty if the key is missing.
     pub fn list(&self, key: &str) -> &[Node] {
         self.get(key).map_or(&[], Node::items)
     }
 
-    /// Returns the entries of the table of a key; empty without the key.
+    /// Returns the entries of the table that is a key's value; empty if the key is missing.
     pub fn table(&self, key: &str) -> &[Entry] {
         self.get(key).map_or(&[], Node::entries)
     }
 
-    /// Returns the position of a key's value; an empty range without the key.
+    /// Returns the position of a key's value; an empty range if the key is missing.
     pub fn place(&self, key: &str) -> Range<usize> {
         self.get(key).map_or(0..0, |node| node.span.clone())
     }
 
-    /// Returns the elements of a list, or this value alone.
+    /// Returns the elements of a list. If the value is not a list, returns the value itself.
     pub fn items(&self) -> &[Node] {
         match &self.value {
             Value::List(items) => items,
@@ -108,9 +108,8 @@ impl Node {
         }
     }
 
-    /// Writes `with` to the place of `path` (`a.b.c`; elements of lists of tables by their name or their number
-    /// from 1). Missing keys are added to their table. The error names the part of the path that does not
-    /// exist.
+    /// Sets the value at `path` to `with`. A path has the form `a.b.c`. A table in a list is named by its `name`, or by its
+    /// number from 1. A missing key is added to its table. The error names the part of the path that does not exist.
     pub fn set(&mut self, path: &str, with: &Node) -> Result<(), String> {
         let (head, rest) = match path.split_once('.') {
             Some((head, rest)) => (head, Some(rest)),
@@ -160,7 +159,7 @@ impl Node {
         }
     }
 
-    /// Returns a hash of the tree without positions, and without these keys of its root.
+    /// Returns a hash of the tree. Positions and the keys `without` at the root are not included.
     pub fn fingerprint(&self, without: &[&str]) -> blake3::Hash {
         let mut hash = blake3::Hasher::new();
         let entries = self.entries().iter().filter(|entry| !without.contains(&entry.key.as_str()));
@@ -228,7 +227,11 @@ fn node(value: &toml::Spanned<DeValue<'_>>, wrong: &mut Vec<Diagnostic>) -> Node
         DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
             Ok(number) => Value::Number(number as f64),
             Err(_) => {
-                wrong.push(Diagnostic::new(&span, "this whole number is too large", "does not fit 64 bits"));
+                wrong.push(Diagnostic::new(
+                    &span,
+                    "the whole number is too large",
+                    "does not fit in 64 bits",
+                ));
                 Value::Number(0.0)
             }
         },

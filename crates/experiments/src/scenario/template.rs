@@ -1,4 +1,4 @@
-//! Template files: each runs within seconds and shows one more feature.
+//! Template files. Each template runs within seconds and adds one feature to the previous template.
 
 /// A template file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

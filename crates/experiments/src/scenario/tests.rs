@@ -7,7 +7,7 @@ fn parse(text: &str) -> Scenario {
     Scenario::parse(text, "test.toml").unwrap_or_else(|wrong| panic!("{wrong}"))
 }
 
-/// Returns the diagnostics of a text with a fault.
+/// Returns the diagnostics of an invalid text.
 fn refusal(text: &str) -> String {
     Scenario::parse(text, "test.toml").map_or_else(|wrong| wrong.to_string(), |_| panic!("{text} is right"))
 }
@@ -41,7 +41,7 @@ fn unknown_key_is_refused_with_a_suggestion() {
 }
 
 #[test]
-fn a_caret_points_at_the_error() {
+fn caret_points_at_the_error() {
     let wrong = Scenario::parse(&star("warmup = \"3 m\""), "test.toml").expect_err("metres are no time");
     let drawn = wrong.render(DiagnosticStyle::Plain);
     assert!(drawn.contains("test.toml:3:10") && drawn.contains("warmup = \"3 m\""), "{drawn}");
@@ -53,7 +53,7 @@ fn a_caret_points_at_the_error() {
 fn unused_nodes_and_joins_after_the_end_of_a_run_are_refused() {
     let dangling = format!("{}\n[[link]]\nfrom = \"hubb\"\nto = \"leaf1\"\n", star(""));
     let reported = refusal(&dangling);
-    assert!(reported.contains("hubb hangs on one link, and no flow begins or ends there"), "{reported}");
+    assert!(reported.contains("hubb has only one link, and no flow begins or ends there"), "{reported}");
     let through = "[[link]]\nfrom = \"x\"\nto = \"leaf1\"\n[[link]]\nfrom = \"x\"\nto = \"leaf2\"\n";
     parse(&format!("{}\n{through}", star("")));
     let late = |join: &str| format!("{}join = {join}\n", star(""));
@@ -102,7 +102,7 @@ fn flows_with_invalid_endpoints_are_refused() {
     assert!(refusal(&twice).contains("two flows are called \"m\""));
     let both = star("")
         + "[[flow]]\nname = \"t\"\nkind = \"tcp-reno\"\nfrom = \"src1\"\nto = \"leaf1\"\non = \"3 s\"\n";
-    assert!(refusal(&both).contains("the application has one of"));
+    assert!(refusal(&both).contains("an application has either `packets`"));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn random_draws_depend_on_the_seed_alone() {
     assert!(start.as_secs_f64() <= 2.0);
 }
 
-/// Returns the clock errors of the star's flows with this line in their `[[flow]]`.
+/// Returns the clock errors of the star's flows if the flows' `[[flow]]` has this line.
 fn flows_with(line: &str, seed: u64) -> Vec<f64> {
     let text = star("").replace("name = \"m\"", &format!("name = \"m\"\n{line}"));
     parse(&text).layout(0, seed).flows.iter().map(|flow| flow.clock_error).collect()
@@ -288,7 +288,7 @@ fn range_of_a_claim_follows_from_its_tolerance_or_limits() {
 }
 
 #[test]
-fn expected_representatives_are_read_as_members() {
+fn names_of_expected_representatives_become_member_numbers() {
     let text = star("")
         + "expected = [{ from = 0, is = \"leaf2\" }, { from = \"5 s\", is = [\"leaf3\", \"leaf4\"] }]\n";
     let expected = parse(&text).layout(0, 1).flows[0].expected.clone();
@@ -297,7 +297,7 @@ fn expected_representatives_are_read_as_members() {
 }
 
 #[test]
-fn hostile_texts_are_refused() {
+fn hostile_scenario_texts_are_refused() {
     for text in [
         "",
         "[[[",
@@ -320,7 +320,7 @@ fn hostile_texts_are_refused() {
 }
 
 #[test]
-fn an_axis_may_set_several_keys_and_name_its_points() {
+fn axis_can_set_several_keys_and_name_its_points() {
     let axis =
         "[sweep.variant]\nset = [\"flow.m.packet\", \"topology.leaves\"]\neach = [[500, 1], [1000, 2]]\n";
     let named = parse(&star(&format!("{axis}names = [\"few\", \"many\"]")));
@@ -335,13 +335,13 @@ fn an_axis_may_set_several_keys_and_name_its_points() {
 }
 
 #[test]
-fn a_claim_may_compare_with_another_point_of_the_sweep() {
+fn claim_can_use_another_sweep_point_as_its_baseline() {
     let text = star("[sweep]\n\"topology.leaves\" = [1, 2, 4]\n")
         + "[[claim]]\nname = \"c\"\nof = \"m.rate\"\nover = \"m.rate\"\nover_at = { leaves = 1 }\nlow = 0.5\n";
     let scenario = parse(&text);
     let claim = &scenario.claims()[0];
     assert_eq!([0, 1, 2].map(|point| claim.base(scenario.points(), point)), [0, 0, 0]);
-    assert!(refusal(&text.replace("{ leaves = 1 }", "{ leaves = 3 }")).contains("never takes this value"));
+    assert!(refusal(&text.replace("{ leaves = 1 }", "{ leaves = 3 }")).contains("does not have this value"));
 }
 
 #[test]
@@ -354,11 +354,11 @@ fn receivers_may_join_and_leave_repeatedly() {
     assert!(flow.returns.len() >= 3, "{:?}", flow.returns);
     let other = &scenario.layout(0, 2).flows[0];
     assert!(other.returns != flow.returns, "drawn for each seed");
-    assert!(refusal(&text.replace("absent = \"exponential 1 s\"\n", "")).contains("take turns"));
+    assert!(refusal(&text.replace("absent = \"exponential 1 s\"\n", "")).contains("alternate; give both"));
 }
 
 #[test]
-fn sessions_end_after_a_number_of_packets_or_pause() {
+fn sessions_can_have_a_number_of_packets_or_on_and_off_periods() {
     let sent = |more: &str| {
         let scenario = parse(&(star("start_jitter = 0\n") + more));
         let options = faircast_sim::Options { until: Time::from_secs_f64(10.0), ..Default::default() };
@@ -378,7 +378,7 @@ fn tree_nodes_with_too_many_children_are_refused() {
         )
     };
     let refused = refusal(&text(18, "fan_out = 17"));
-    assert!(refused.contains("src1 has 17 children in the tree, at most 16 are allowed"), "{refused}");
+    assert!(refused.contains("src1 has 17 children in the tree, but at most 16 are allowed"), "{refused}");
     let refused = refusal(&text(18, "agents = [{ is = \"leaf1\", children = \"leaf[2-18]\" }]"));
     assert!(refused.contains("leaf1 has 17 children") && refused.contains("most_children = 17"), "{refused}");
     parse(&text(40, "fan_out = 16"));
@@ -408,8 +408,8 @@ fn schema_contains_every_key_of_the_templates() {
     assert_eq!(schema["additionalProperties"], false);
 }
 
-/// Tests that the reference in `docs/scenarios.md` equals the one in the code. To update it: `FAIRCAST_BLESS=1 cargo test -p
-/// faircast-experiments reference`.
+/// Tests that the reference in `docs/scenarios.md` equals the reference in the code. To update the page: `FAIRCAST_BLESS=1 cargo
+/// test -p faircast-experiments reference`.
 #[test]
 fn scenario_reference_in_the_documentation_is_current() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenarios.md");
@@ -443,7 +443,7 @@ fn claims_about_unknown_metrics_are_refused() {
 }
 
 #[test]
-fn claims_may_use_a_metric_that_one_sweep_point_has() {
+fn claim_can_use_a_metric_that_exists_at_only_one_sweep_point() {
     let text = star("")
         + "[sweep]\n\"flow.m.scheme\" = [\"ormcc\", \"gmcc\"]\n"
         + "[[claim]]\nname = \"c\"\nof = \"m.layers\"\nat = { scheme = \"gmcc\" }\nlow = 1\n";
@@ -457,7 +457,7 @@ fn schema_lists_the_metrics() {
     assert!(metrics.iter().any(|metric| metric["name"] == "G.loss" && metric["over"] == "window"));
 }
 
-/// Tests that every TOML example of the page is a scenario or part of one.
+/// Tests that every TOML example on the page is a valid scenario or a part of a valid scenario.
 #[test]
 fn toml_examples_in_the_documentation_are_valid() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenarios.md");
@@ -470,12 +470,12 @@ fn toml_examples_in_the_documentation_are_valid() {
 }
 
 #[test]
-fn parts_contain_receivers_of_their_flow_only() {
+fn parts_may_contain_only_receivers_of_their_flow() {
     let with = |parts: &str| star("") + parts + "\n";
     let layout = parse(&with("parts = [{ name = \"a\", receivers = \"leaf[1-2]\" }]")).layout(0, 1);
     assert_eq!(layout.parts[0][0].len(), 2);
     assert!(
-        refusal(&with("parts = [{ name = \"a\", receivers = \"hub\" }]")).contains("nobody in this part")
+        refusal(&with("parts = [{ name = \"a\", receivers = \"hub\" }]")).contains("no node of this part")
     );
     assert!(
         refusal(&with("parts = [{ name = \"a\", receivers = \"laef1\" }]")).contains("did you mean leaf*?")
@@ -487,12 +487,12 @@ fn parts_contain_receivers_of_their_flow_only() {
 }
 
 #[test]
-fn fit_needs_one_value_for_each_metric() {
+fn fit_needs_one_abscissa_for_each_metric() {
     let with = |against: &str| {
         star("") + "[[fit]]\nname = \"f\"\nof = [\"m.rate\", \"m.loss\"]\nagainst = " + against + "\n"
     };
     assert_eq!(parse(&with("[1, \"2 Mbit/s\"]")).plan(0).fits.len(), 1);
-    assert!(refusal(&with("[1]")).contains("2 metrics against 1"));
+    assert!(refusal(&with("[1]")).contains("`of` has 2 metrics, but `against` has 1"));
     assert!(refusal(&with("7")).contains("`against` takes a list of numbers, of rates"));
 }
 
@@ -504,13 +504,13 @@ fn claims_are_about_either_a_ratio_or_a_trend() {
     assert_eq!((trend.number, trend.scale), (Trait::Explained, Scale::Logarithmic));
     assert!(
         refusal(&with("against = \"m.loss\"\nover = \"m.rate\"\n"))
-            .contains("a claim has either that or `over`")
+            .contains("a claim has either `against` or `over`")
     );
-    assert!(refusal(&with("fit = \"slope\"\n")).contains("belong to `against`"));
+    assert!(refusal(&with("fit = \"slope\"\n")).contains("require `against`"));
     assert!(refusal(&with("against = \"m.loss\"\nfit = \"slop\"\n")).contains("did you mean `slope`?"));
 }
 
-/// Two paths from `a` to `r`; the shorter path goes through a host.
+/// Two paths from `a` to `r`. The shorter path leads through a host.
 const WRITTEN: &str = r#"
 title = "written line by line"
 duration = "1 s"
@@ -536,15 +536,15 @@ to = "b"
 "#;
 
 #[test]
-fn hosts_of_written_topologies_do_not_forward_packets() {
+fn hosts_of_text_topologies_do_not_forward_packets() {
     let scenario = Scenario::parse(WRITTEN, "test.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
     let outcome = scenario.network(0, 1).run(&faircast_sim::Options::default()).expect("it is sound");
     let offered: Vec<bool> = outcome.links.iter().map(|link| link.counts.offered > 0).collect();
     assert_eq!(offered, [false, false, false, false, true, true, true, true, true, true]);
     let lame = WRITTEN.replace("link q r", "oneway q r");
-    assert!(refusal(&lame).contains("a link leads one way alone"), "{}", refusal(&lame));
+    assert!(refusal(&lame).contains("a link has only one direction"), "{}", refusal(&lame));
     let wrong = WRITTEN.replace("link q r", "link q s");
-    assert!(refusal(&wrong).contains("line 9, `link q s`: there is no `s`"), "{}", refusal(&wrong));
+    assert!(refusal(&wrong).contains("line 9, `link q s`: there is no node `s`"), "{}", refusal(&wrong));
 }
 
 #[test]

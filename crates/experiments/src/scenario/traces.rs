@@ -1,8 +1,8 @@
-//! Traces as text: transmissions of a source (`time,bytes`), and rates of a link over time (`time,rate`, or Mahimahi's delivery
-//! opportunities).
+//! Traces as text: transmissions of a source (`time,bytes`), and rates of a link over time (`time,rate`, or the delivery
+//! opportunities of Mahimahi).
 //!
-//! Each line is an entry; `#` begins a comment, and a first line without numbers is a heading. Times are seconds from the start
-//! of the flow or of the change, and never decrease.
+//! Each line is an entry. `#` begins a comment. A first line without numbers is a heading. Times are in seconds from the start of
+//! the flow or of the change, and never decrease.
 
 use faircast_core::time::{Rate, Span};
 
@@ -12,7 +12,7 @@ pub const MAX_ENTRIES: usize = 1_000_000;
 const LAST: f64 = 1e6;
 /// Maximum number of bytes of one entry.
 const MAX_BYTES: f64 = 1e9;
-/// Number of bytes that one of Mahimahi's opportunities can carry (its manual page, `mm-link`).
+/// Number of bytes that Mahimahi can send at a delivery opportunity (manual page of `mm-link`).
 const OPPORTUNITY: u64 = 1504;
 
 /// Reason why a text is not a valid trace.
@@ -32,26 +32,28 @@ pub enum TraceError {
         why: String,
     },
     /// The trace has too many entries.
-    #[error("the trace has more than {MAX_ENTRIES} entries; cut it, or sum several into one")]
+    #[error("the trace has more than {MAX_ENTRIES} entries; shorten it, or combine several entries into one")]
     TooLong,
-    /// A repeated trace has no duration.
-    #[error("the trace begins and ends at {0} s, so it cannot repeat; write its end as a last line")]
+    /// A trace is to be repeated, but has no duration.
+    #[error(
+        "the trace begins and ends at {0} s, so it has no duration and cannot be repeated; add a last line with the time of its end"
+    )]
     NoTime(f64),
 }
 
 /// Rates of a link over time, and the duration of the trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RateTrace {
-    /// Time after the start, and rate from then on.
+    /// Times since the start of the trace, each with the rate from this time on.
     pub steps: Vec<(Span, Rate)>,
     /// Duration of the trace, after which it may be repeated.
     pub length: Span,
 }
 
-/// Transmissions of a source: time after the start, and number of bytes.
+/// Transmissions of a source: the time since the start, and the number of bytes, of each.
 pub type SendTrace = Vec<(Span, u64)>;
 
-/// Returns the lines with entries, with their numbers.
+/// Returns the lines that contain entries, with their line numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let entries = text.lines().zip(1..).filter_map(|(line, number)| {
         let line = line.split('#').next().unwrap_or_default().trim();
@@ -68,20 +70,21 @@ fn refuse(line: usize, text: &str, why: impl Into<String>) -> TraceError {
     TraceError::Line { line, text: text.chars().take(40).collect(), why: why.into() }
 }
 
-/// Reads two numbers separated by a comma; the first is a time that is at least `from`.
+/// Reads two numbers separated by a comma. The first number is a time that is at least `from`.
 fn pair(line: usize, text: &str, from: f64) -> Result<(f64, f64), TraceError> {
     let numbers =
         text.split_once(',').and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));
-    let (time, value): (f64, f64) =
-        numbers.ok_or_else(|| refuse(line, text, "an entry is two numbers with a comma between them"))?;
+    let (time, value): (f64, f64) = numbers.ok_or_else(|| {
+        refuse(line, text, "an entry consists of two numbers that are separated by a comma")
+    })?;
     if !(0.0..=LAST).contains(&time) {
-        return Err(refuse(line, text, format!("a time is 0 to {LAST} seconds")));
+        return Err(refuse(line, text, format!("the time must be between 0 and {LAST} seconds")));
     }
     if time < from {
         return Err(refuse(
             line,
             text,
-            format!("its time is before that of the line above, {from}; sort the lines"),
+            format!("the time is earlier than {from}, the time of the line above; sort the lines by time"),
         ));
     }
     Ok((time, value))
@@ -97,7 +100,11 @@ pub fn sends(text: &str) -> Result<SendTrace, TraceError> {
     for (number, line) in lines(text) {
         let (time, bytes) = pair(number, line, from)?;
         if !(1.0..=MAX_BYTES).contains(&bytes) {
-            return Err(refuse(number, line, format!("an entry sends 1 to {MAX_BYTES} bytes")));
+            return Err(refuse(
+                number,
+                line,
+                format!("the number of bytes must be between 1 and {MAX_BYTES}"),
+            ));
         }
         from = time;
         all.push((Span::from_secs_f64(time), bytes as u64));
@@ -108,9 +115,9 @@ pub fn sends(text: &str) -> Result<SendTrace, TraceError> {
     if all.is_empty() { Err(TraceError::Empty("0.25,1500")) } else { Ok(all) }
 }
 
-/// Reads the rates of a link: lines `time,rate` with rates in bit/s, or lines without a comma in Mahimahi's format. In this
-/// format each line is a millisecond in which one packet may leave. The opportunities are averaged over `bin`, or over a longer
-/// time until there is one.
+/// Reads the rates of a link: lines `time,rate` with rates in bit/s, or lines without a comma in Mahimahi's format. In Mahimahi's
+/// format, each line is a millisecond in which one packet can be sent. The number of these opportunities is averaged over `bin`.
+/// If a bin has no opportunity, the bin is extended to the next opportunity.
 ///
 /// # Errors
 /// The fault and its line.
@@ -128,8 +135,7 @@ fn steps(text: &str) -> Result<RateTrace, TraceError> {
     for (number, line) in lines(text) {
         let (time, rate) = pair(number, line, from)?;
         if !(1.0..=1e12).contains(&rate) {
-            let why =
-                "a rate is 1 to 1e12 bit/s; a link that is away is a [[change]] with `state = \"down\"`";
+            let why = "the rate must be between 1 and 1e12 bit/s; to take the link down, add a [[change]] with `state = \"down\"`";
             return Err(refuse(number, line, why));
         }
         from = time;
@@ -145,11 +151,13 @@ fn opportunities(text: &str, bin: Span) -> Result<RateTrace, TraceError> {
     let mut steps = Vec::new();
     let (mut began, mut last, mut count, mut entries) = (Span::ZERO, 0_u64, 0_u64, 0);
     for (number, line) in lines(text) {
-        let at: u64 = line
-            .parse()
-            .map_err(|_| refuse(number, line, "an opportunity is a whole number of milliseconds"))?;
+        let at: u64 = line.parse().map_err(|_| {
+            refuse(number, line, "a delivery opportunity must be a whole number of milliseconds")
+        })?;
         if at < last || at as f64 > LAST * 1e3 {
-            let why = format!("opportunities are in order, from the line above's {last} to {LAST} s");
+            let why = format!(
+                "delivery opportunities must be in order of time: not before {last} ms (the line above), and at most {LAST} s"
+            );
             return Err(refuse(number, line, why));
         }
         last = at;
@@ -164,7 +172,7 @@ fn opportunities(text: &str, bin: Span) -> Result<RateTrace, TraceError> {
         }
         count += 1;
         if at >= began + bin {
-            // No opportunity for longer than a bin: the rate was low until now.
+            // If no opportunity occurred for longer than a bin, the interval ends at the present opportunity.
             steps.push((began, Rate::of(count * OPPORTUNITY, at.saturating_sub(began))));
             (began, count) = (at, 0);
         }
@@ -189,8 +197,8 @@ mod tests {
     }
 
     #[test]
-    fn mahimahi_traces_become_rates_that_carry_as_many_bytes() {
-        // 10 in the first 100 ms, none in the next two, and 5 in the remainder, which ends at 400 ms.
+    fn rates_of_mahimahi_traces_carry_the_bytes_of_the_trace() {
+        // There are 10 opportunities in the first 100 ms, none in the next 200 ms, and 5 in the remaining time until 400 ms.
         let mut text: String = (1..=10).map(|n| format!("{}\n", n * 9)).collect();
         text.push_str("310\n320\n330\n340\n400\n");
         let trace = rates(&text, Span::from_millis(100)).expect("it is well formed");
@@ -207,23 +215,23 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line_and_suggest_a_fix() {
+    fn invalid_trace_is_refused_with_its_line_and_a_fix() {
         let message = |text: &str| rates(text, Span::from_millis(100)).expect_err(text).to_string();
         assert_eq!(
             message("0,1e6\n2,1e6\n1,1e6"),
-            "line 3 of the trace, \"1,1e6\": its time is before that of the line above, 2; sort the lines"
+            "line 3 of the trace, \"1,1e6\": the time is earlier than 2, the time of the line above; sort the lines by time"
         );
         assert!(message("0,0").contains("state = \"down\""));
         assert!(message("5\n4").contains("in order"));
         assert!(message("# nothing").contains("empty"));
         assert!(message("0,1e6\nx,2").contains("two numbers"));
         assert!(message("0\n0").contains("begins and ends at"));
-        assert!(sends("0,0").expect_err("nothing to send").to_string().contains("1 to"));
+        assert!(sends("0,0").expect_err("nothing to send").to_string().contains("between 1 and"));
         assert!(sends("0,1500\n1,inf").is_err() && sends("nan,1").is_err());
     }
 
     #[test]
-    fn source_trace_is_read() {
+    fn send_trace_is_parsed_with_times_and_bytes() {
         let read = sends("0,1500\n0,300\n0.25,9000");
         assert_eq!(read, Ok(vec![(Span::ZERO, 1500), (Span::ZERO, 300), (Span::from_millis(250), 9000)]));
     }

@@ -1,5 +1,5 @@
-//! Numbers with units: `1.5 Mbit/s`, `50 ms`, `50 kB`, `5 %`. Times, rates and buffers have a unit; a plain packet size is
-//! in bytes.
+//! Numbers with units: `1.5 Mbit/s`, `50 ms`, `50 kB`, `5 %`. Times, rates and buffers require a unit. A packet size without a
+//! unit is in bytes.
 
 use super::plan::RouterKind;
 use super::syntax::{Node, Value};
@@ -53,12 +53,12 @@ const SIZES: &[(&str, f64)] =
     &[("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("KiB", 1024.0), ("MiB", 1048576.0)];
 const PLAIN: &[(&str, f64)] = &[];
 
-/// Parses a number as `signed` does, without negative numbers.
+/// Parses a number in the same way as `signed`, but rejects negative numbers.
 fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     signed(text, units).filter(|value| *value >= 0.0)
 }
 
-/// Parses a number and one of these units; a number without a unit is in base units.
+/// Parses a number with one of these units. A number without a unit is in base units.
 fn signed(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let text = text.trim();
     let end = text
@@ -80,7 +80,7 @@ fn signed(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let unit = text[end..].trim();
     let factor =
         if unit.is_empty() { 1.0 } else { units.iter().find(|(name, _)| *name == unit).map(|(_, f)| *f)? };
-    // Dividing by an integer is exact, while multiplying by its inverse is not.
+    // Division by an integer is exact, while multiplication by the inverse of the integer is not.
     let value = if factor < 1.0 { number / (1.0 / factor).round() } else { number * factor };
     value.is_finite().then_some(value)
 }
@@ -126,7 +126,7 @@ pub(crate) fn share(node: &Node) -> Option<f64> {
     number(node, &[("%", 0.01)]).filter(|share| *share <= 1.0)
 }
 
-/// Reads a relative clock error; positive values are fast.
+/// Reads a relative clock error. A positive error means that the clock is fast.
 pub(crate) fn clock_error(node: &Node) -> Option<f64> {
     let error = match &node.value {
         Value::Text(text) => signed(text, &[("ppm", 1e-6), ("%", 0.01)]),
@@ -155,7 +155,7 @@ pub(crate) fn limit(node: &Node) -> Option<Limit> {
     }
 }
 
-/// Reads a queue; the error is the message of its own parser, if it was called.
+/// Reads the specification of a queue. If the parser of specifications was called, the error contains its message.
 pub(crate) fn queue(node: &Node) -> Result<QueueSpec, Option<String>> {
     let spec = match (limit(node), node.text()) {
         (Some(limit), _) => QueueSpec::DropTail(limit),
@@ -167,7 +167,8 @@ pub(crate) fn queue(node: &Node) -> Result<QueueSpec, Option<String>> {
     spec.checked().map_err(|error| Some(error.to_string()))
 }
 
-/// Reads losses in the same way; probability zero means no loss.
+/// Reads a loss model; a probability of zero means `None`. If the parser of loss models was called, the error contains its
+/// message.
 pub(crate) fn loss(node: &Node) -> Result<Option<LossSpec>, Option<String>> {
     match (share(node), node.text()) {
         (Some(share), _) => Ok((share > 0.0).then_some(LossSpec::Bernoulli(share))),
@@ -178,7 +179,7 @@ pub(crate) fn loss(node: &Node) -> Result<Option<LossSpec>, Option<String>> {
     }
 }
 
-/// Reads the function of a router; the error is the message of its own parser.
+/// Reads the function of a router. The error contains the message of the parser of router functions.
 pub(crate) fn router(node: &Node) -> Result<RouterKind, Option<String>> {
     let text = node.text().ok_or(None)?;
     match text.split_once(',').unwrap_or((text, "")) {
@@ -191,7 +192,7 @@ pub(crate) fn router(node: &Node) -> Result<RouterKind, Option<String>> {
     }
 }
 
-/// Reads a network; all its links have both directions.
+/// Reads a network in which all links have both directions.
 pub(crate) fn network(node: &Node) -> Result<Topology, Option<String>> {
     let text = node.text().ok_or(None)?;
     let network = Topology::parse(text).map_err(|error| Some(error.to_string()))?;
@@ -200,7 +201,7 @@ pub(crate) fn network(node: &Node) -> Result<Topology, Option<String>> {
     if rest.is_empty() && pairs.iter().all(both_ways) {
         Ok(network)
     } else {
-        Err(Some("a link leads one way alone; in scenarios all have a link back".to_owned()))
+        Err(Some("a link has only one direction; in scenarios each link needs a reverse link".to_owned()))
     }
 }
 
@@ -219,17 +220,17 @@ pub(crate) fn rates_over(node: &Node, bin: Span) -> Result<RateTrace, Option<Str
     traces::rates(node.text().ok_or(None)?, bin).map_err(|error| Some(error.to_string()))
 }
 
-/// The quantity of a law, which determines the unit of its mean.
+/// The quantity that a distribution describes. The quantity determines the unit of the distribution's mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LawOf {
     Times,
     Counts,
 }
 
-/// Shape of Pareto laws without a specified shape (ns-2's default).
+/// Shape of a Pareto distribution if none is specified (default of ns-2).
 const PARETO_SHAPE: f64 = 1.5;
 
-/// Reads the distribution of a random length.
+/// Reads the distribution of a random duration or count.
 pub(crate) fn law(node: &Node, of: LawOf) -> Option<Law> {
     let units = match of {
         LawOf::Times => TIMES,

@@ -1,5 +1,5 @@
-//! Finds parts of a scenario without effect: nodes with one link and without a flow, and flows whose receivers join after the
-//! end. These are probably mistakes, so a warning is given.
+//! Warns about parts of a scenario that have no effect and are probably mistakes. These are nodes with a single link and without
+//! a flow, and flows whose receivers join after the end of the run.
 
 use super::diagnostic::Diagnostic;
 use super::names::Names;
@@ -8,10 +8,10 @@ use faircast_core::time::Time;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// A flow's group, its receivers, and their times of joining and leaving.
+/// The group of a flow, its receivers, and their times of joining and leaving.
 pub(super) type Joins<'a> = (usize, &'a [u32], &'a [(Time, Time)]);
 
-/// Returns warnings about parts without effect. `ends` are the ends of flows, `made` the nodes that links have created.
+/// Returns warnings about parts without effect. `ends` are the ends of flows; `made` are the nodes that links have created.
 pub(super) fn of<'a>(
     names: &Names,
     plan: &RunPlan,
@@ -25,8 +25,8 @@ pub(super) fn of<'a>(
     wrong
 }
 
-/// Returns warnings about nodes with at most one link that are no end of a flow. Only nodes that links have created are checked,
-/// because flows select among the nodes of a topology.
+/// Returns warnings about nodes that have at most one link and are not an end of a flow. Only nodes that a `[[link]]` has created
+/// are checked, because flows need not use all nodes of a topology.
 fn dangling(
     names: &Names,
     links: impl Iterator<Item = (u32, u32)>,
@@ -42,21 +42,21 @@ fn dangling(
     }
     let useless = |node: u32| neighbours[node as usize].len() < 2 && !ends.contains(&node);
     let mut wrong: Vec<Diagnostic> = Vec::new();
-    // A row has an effect if one of its nodes has one.
+    // If one node of a row has an effect, no warning is given for the row.
     for row in made.chunk_by(|(_, one), (_, other)| one == other) {
         let [(node, span), ..] = row else { continue };
         if !row.iter().all(|(node, _)| useless(*node)) {
             continue;
         }
-        let message = format!("{} hangs on one link, and no flow begins or ends there", names.name(*node));
-        let help = "a link makes the nodes that it names; correct the name, give it a flow or a second link, or take it away";
+        let message = format!("{} has only one link, and no flow begins or ends there", names.name(*node));
+        let help = "a [[link]] creates nodes that do not exist; correct the name of the node, give the node a flow or a second link, or remove the [[link]]";
         wrong.push(Diagnostic::new(span, message, "nothing passes here").help(help));
     }
     wrong
 }
 
-/// Returns warnings about flows whose receivers all join after the end of the run. Single late receivers are permitted: they may
-/// result from a shorter run of the same scenario.
+/// Returns warnings about flows whose receivers all join after the end of the run. If only some receivers join too late, no
+/// warning is given: the scenario may have been shortened.
 fn late<'a>(names: &Names, plan: &RunPlan, joins: impl Iterator<Item = Joins<'a>>) -> Vec<Diagnostic> {
     let end = plan.duration;
     let mut wrong: Vec<Diagnostic> = Vec::new();
@@ -68,7 +68,7 @@ fn late<'a>(names: &Names, plan: &RunPlan, joins: impl Iterator<Item = Joins<'a>
             continue;
         }
         let message = format!("{} joins at {join}, and the run ends at {end}", names.name(*receiver));
-        let help = "let it join before that, or make `duration` longer";
+        let help = "set an earlier `join`, or a longer `duration`";
         wrong.push(Diagnostic::new(span, message, "joins after the end").help(help));
     }
     wrong

@@ -1,4 +1,4 @@
-//! Warnings about valid scenarios whose effect differs from what the text suggests.
+//! Warnings about valid scenarios whose effect probably differs from what the author expects.
 
 use super::Point;
 use super::diagnostic::Diagnostic;
@@ -9,7 +9,7 @@ use faircast_topology::{LinkId, Routes};
 use faircast_unicast::Protocol;
 use faircast_unicast::tcp::Variant;
 
-/// Maximum number of paths of a group that are examined; receivers of a group are usually similar.
+/// Maximum number of paths that are examined for each group; the receivers of a group usually have similar paths.
 const PATHS: usize = 64;
 
 /// Returns all warnings about a point of the sweep.
@@ -41,7 +41,7 @@ pub(super) fn of(plan: &RunPlan, layout: &Layout, point: &Point) -> Vec<Diagnost
     all
 }
 
-/// Warns if the narrowest link has its default rate, while the file states rates of other links on the path.
+/// Warns if the narrowest link of a path has the default rate, although the file states the rates of other links of the path.
 fn unstated_bottleneck(flow: &FlowPlan, layout: &Layout, path: &[LinkId]) -> Option<Diagnostic> {
     let laid = |link: &LinkId| layout.links[link.0 as usize];
     let rate = |link: &LinkId| layout.specs[laid(link).spec as usize].rate.bps();
@@ -51,14 +51,14 @@ fn unstated_bottleneck(flow: &FlowPlan, layout: &Layout, path: &[LinkId]) -> Opt
     }
     let (link, name) = (layout.link_name(narrowest.0), &flow.name.value);
     let message = format!(
-        "the bottleneck of \"{name}\" is {link}: the file states no rate for it, and the usual one is {:.0} Mbit/s",
+        "the bottleneck of \"{name}\" is {link}: the file states no rate for this link, so it has the default of {:.0} Mbit/s",
         rate(narrowest) / 1e6
     );
-    let help = "state its rate; `rate = \"unlimited\"` takes it out of the way";
-    Some(Diagnostic::new(&flow.name.span, message, "a bottleneck that nobody wrote").help(help))
+    let help = "state its rate, or remove the bottleneck with `rate = \"unlimited\"`";
+    Some(Diagnostic::new(&flow.name.span, message, "a bottleneck by default").help(help))
 }
 
-/// Warns if a TCP that needs marks passes no queue that marks.
+/// Warns if a TCP variant that needs marks has a path without a queue that marks.
 fn never_marked(flow: &FlowPlan, layout: &Layout, path: &[LinkId]) -> Option<Diagnostic> {
     let FlowKind::Unicast { protocol, .. } = &flow.kind else { return None };
     let Protocol::Tcp(config) = protocol else { return None };
@@ -68,7 +68,7 @@ fn never_marked(flow: &FlowPlan, layout: &Layout, path: &[LinkId]) -> Option<Dia
         return None;
     }
     let message = format!(
-        "`{}` slows down by marks, and no queue on the way of \"{}\" marks: it reacts to losses alone",
+        "`{}` needs marks, but no queue on the path of \"{}\" marks packets, so it reacts only to losses",
         protocol.name(),
         flow.name.value
     );
@@ -82,19 +82,19 @@ fn useless_tree(flow: &FlowPlan, session: &SessionPlan) -> Option<Diagnostic> {
         return None;
     }
     let message =
-        format!("`{}` as it is chosen here has no agents: its tree is ignored", session.scheme.name());
+        format!("`{}` with these options has no agents, so its tree is ignored", session.scheme.name());
     let help = "a tree needs a scheme with agents: `mtcp,preset=published` or `raccoom`";
     Some(Diagnostic::new(&flow.name.span, message, "no tree").help(help))
 }
 
-/// Warns if a source without a tree has more children than the scheme is designed for.
+/// Warns if a source without a tree has more children than the scheme is designed to serve.
 fn too_flat(flow: &FlowPlan, session: &SessionPlan, laid: &LaidFlow) -> Option<Diagnostic> {
     let is_flat = laid.parents.is_empty() && session.scheme.name() == "mtcp";
     if !is_flat || laid.receivers.len() <= session.most_children as usize {
         return None;
     }
     let message = format!(
-        "\"{}\" has no tree: its source has {} children, and `mtcp` is made for {}",
+        "\"{}\" has no tree: its source has {} children, but `mtcp` is designed for at most {}",
         flow.name.value,
         laid.receivers.len(),
         session.most_children
@@ -122,10 +122,10 @@ mod tests {
     }
 
     #[test]
-    fn warning_names_a_bottleneck_at_a_default_rate() {
+    fn bottleneck_with_the_default_rate_causes_a_warning() {
         let reported = warnings(DUMBBELL, &tcp("tcp-cubic"));
         assert!(
-            reported.contains("the bottleneck of \"f\" is src1->left") && reported.contains("100 Mbit/s"),
+            reported.contains("the bottleneck of \"f\" is src1->left") && reported.contains("default of 100"),
             "{reported}"
         );
         let slower = DUMBBELL.replace("10 Gbit/s", "10 Mbit/s");
@@ -135,17 +135,13 @@ mod tests {
     }
 
     #[test]
-    fn warning_names_ecn_tcp_with_queues_that_never_mark() {
+    fn ecn_tcp_with_queues_that_never_mark_causes_a_warning() {
         let queue = |queue: &str| {
             let topology = DUMBBELL.replace("10 Gbit/s\"", &format!("10 Mbit/s\", queue = \"{queue}\""));
             warnings(&topology, &tcp("tcp-prague"))
         };
         for silent in ["40 packets", "red,buffer=40", "fq_codel"] {
-            assert!(
-                queue(silent).contains("`tcp-prague` slows down by marks"),
-                "{silent}: {}",
-                queue(silent)
-            );
+            assert!(queue(silent).contains("`tcp-prague` needs marks"), "{silent}: {}", queue(silent));
         }
         for marking in ["red,buffer=40,ecn", "fq_codel,ecn", "dualpi2", "codel,ecn"] {
             assert_eq!(queue(marking), "", "{marking}");
@@ -155,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn warning_names_trees_without_agents_and_agents_without_trees() {
+    fn ignored_tree_or_mtcp_source_without_a_tree_causes_a_warning() {
         let star = "kind = \"star\"\nleaves = 40";
         let session = |scheme: &str, more: &str| {
             let flow =
@@ -169,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn warning_of_a_sweep_names_the_first_point_that_causes_it() {
+    fn warning_contains_the_first_sweep_point_that_causes_it() {
         let sweep = "\n[sweep]\nscheme = { set = \"flow.f.scheme\", to = [\"mtcp,preset=published\", \"ormcc\", \"smcc\"] }";
         let flow = format!(
             "kind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\nfan_out = 4{sweep}"

@@ -9,7 +9,7 @@ pub fn autocorrelation(hurst: f64, lag: u32) -> f64 {
     (((k + 1.0).powf(power) + (k - 1.0).abs().powf(power)) - 2.0 * k.powf(power)) / 2.0
 }
 
-/// Returns the approximation of the autocorrelation for large lags (paper 002, (5.6)), and 1 at lag zero.
+/// Returns the asymptotic autocorrelation, which is accurate for large lags (paper 002, (5.6)); 1 for lag zero.
 pub fn asymptotic_autocorrelation(hurst: f64, lag: u32) -> f64 {
     if lag == 0 {
         return 1.0;
@@ -27,7 +27,7 @@ pub fn noise(hurst: f64, length: usize, rng: &mut Rng) -> Vec<f64> {
     let mut values: Vec<Complex> = eigenvalues
         .iter()
         .map(|(eigenvalue, _)| {
-            // Eigenvalues of this noise are negative only because of rounding.
+            // The exact eigenvalues are not negative; rounding can make them negative.
             let size = (eigenvalue.max(0.0) * scale).sqrt();
             let (a, b) = normal_pair(rng);
             (size * a, size * b)
@@ -38,7 +38,7 @@ pub fn noise(hurst: f64, length: usize, rng: &mut Rng) -> Vec<f64> {
     values.into_iter().map(|(re, _)| re).collect()
 }
 
-/// Draws a load that follows such noise, with this mean and standard deviation, and without negative values.
+/// Draws the values of a load from fractional Gaussian noise, with this mean and standard deviation. Negative values become zero.
 pub fn load(hurst: f64, (mean, deviation): (f64, f64), length: usize, rng: &mut Rng) -> Vec<f64> {
     noise(hurst, length, rng).into_iter().map(|value| (mean + deviation * value).max(0.0)).collect()
 }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_correlate_only_at_hurst_parameters_above_one_half() {
+    fn autocorrelation_is_zero_at_a_hurst_parameter_of_one_half() {
         assert_eq!(autocorrelation(0.7, 0), 1.0);
         assert!((1..5).all(|lag| autocorrelation(0.5, lag).abs() < 1e-12));
         let (exact, far) = (autocorrelation(0.8, 50), asymptotic_autocorrelation(0.8, 50));

@@ -36,8 +36,8 @@ pub(super) fn transform(values: &mut [Complex]) {
     }
 }
 
-/// Returns the periodogram `|sum x_t exp(-i l t)|^2 / (2 pi n)` of a series without its mean, at the
-/// frequencies `2 pi j / n` for `j` from 1 to below `n / 2`. The length of the series must be a power of two.
+/// Returns the periodogram `|sum x_t exp(-i l t)|^2 / (2 pi n)` of a series, whose mean is subtracted first. The frequencies are
+/// `2 pi j / n`, for `j` from 1 to below `n / 2`. The length of the series must be a power of two.
 pub(super) fn periodogram(series: &[f64]) -> Vec<f64> {
     let count = series.len() as f64;
     let mean = series.iter().sum::<f64>() / count;

@@ -1,7 +1,7 @@
 //! Estimators of the Hurst parameter of a series of counts.
 //!
-//! R/S and the variance-time plot are the methods of older publications. Whittle's estimators and wavelets are the references, if
-//! the series meets their assumptions: fractional Gaussian noise, or any series with long memory.
+//! R/S and the variance-time plot are the methods of older publications. The other methods are more accurate if the series meets
+//! their assumptions: fractional Gaussian noise for Whittle's estimator, long memory for local Whittle and wavelets.
 
 use super::fourier;
 use std::fmt;
@@ -13,12 +13,12 @@ pub const MIN: usize = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoEstimate {
     /// Too few values.
-    #[error("{0} values are too few; {MIN} are needed, and some thousand are better")]
+    #[error("{0} values are too few for an estimate; provide at least {MIN}, better several thousand")]
     TooShort(usize),
     /// All values are equal.
     #[error("all values are equal")]
     Constant,
-    /// A value is not finite; its index.
+    /// A value is not finite. The number is the index of the value.
     #[error("value {0} is not a finite number")]
     NotFinite(usize),
 }
@@ -26,15 +26,16 @@ pub enum NoEstimate {
 /// An estimation method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// The rescaled range grows with the length of blocks as n^H (Hurst 1951).
+    /// The rescaled range of blocks grows with the length n of the blocks as n^H (Hurst 1951).
     RescaledRange,
-    /// The variance of means falls with the length of blocks as m^(2H-2).
+    /// The variance of the means of blocks falls with the length m of the blocks as m^(2H-2).
     VarianceTime,
-    /// Whittle's likelihood of fractional Gaussian noise (Paxson's approximation of its spectrum).
+    /// Whittle's likelihood of fractional Gaussian noise, with Paxson's approximation of the noise's spectrum.
     Whittle,
-    /// Robinson's local likelihood: it uses only the lowest frequencies and assumes nothing about higher ones.
+    /// Robinson's local likelihood, which uses only the lowest frequencies and assumes nothing about higher frequencies.
     LocalWhittle,
-    /// Energies of Daubechies' wavelets with three vanishing moments grow with their scale as 2^(j(2H-1)) (Abry and Veitch 1998).
+    /// Energies of Daubechies' wavelets with three vanishing moments grow with the wavelets' scale as 2^(j(2H-1)) (Abry and
+    /// Veitch 1998).
     Wavelet,
 }
 
@@ -59,15 +60,15 @@ impl fmt::Display for Method {
 pub struct Estimate {
     /// The estimated value.
     pub hurst: f64,
-    /// Half of a 95 % confidence interval, if the method provides one.
+    /// Half of the width of a 95 % confidence interval, if the method provides an interval.
     pub margin: Option<f64>,
 }
 
-/// Estimates the Hurst parameter of a series. Whittle's estimators use only the largest power of two of values, from the
-/// beginning of the series.
+/// Estimates the Hurst parameter of a series. The two estimators of Whittle use only the first `2^k` values of the series, with
+/// the largest possible `k`.
 ///
 /// # Errors
-/// If the series is too short, constant, or not finite.
+/// If the series is too short or constant, or has a value that is not finite.
 pub fn estimate(series: &[f64], method: Method) -> Result<Estimate, NoEstimate> {
     if series.len() < MIN {
         return Err(NoEstimate::TooShort(series.len()));
@@ -88,8 +89,8 @@ pub fn estimate(series: &[f64], method: Method) -> Result<Estimate, NoEstimate> 
     })
 }
 
-/// Fits a straight line to weighted points by least squares. Returns its slope and the weighted sum of squared distances of the
-/// abscissas.
+/// Fits a straight line to weighted points by least squares. Returns the slope of the line. Also returns the weighted sum of the
+/// squared distances of the abscissas from their mean.
 fn slope(points: &[(f64, f64, f64)]) -> (f64, f64) {
     let total: f64 = points.iter().map(|(_, _, w)| w).sum();
     let mean_x = points.iter().map(|(x, _, w)| w * x).sum::<f64>() / total;
@@ -113,7 +114,7 @@ fn rescaled_range(series: &[f64]) -> f64 {
     slope(&points).0
 }
 
-/// Returns the range of the sums of deviations from the mean, divided by the standard deviation.
+/// Returns the range of the cumulative sums of deviations from the mean, divided by the standard deviation.
 fn range_over_deviation(block: &[f64]) -> Option<f64> {
     let count = block.len() as f64;
     let mean = block.iter().sum::<f64>() / count;
@@ -145,8 +146,8 @@ fn variance_time(series: &[f64]) -> f64 {
     1.0 + slope(&points).0 / 2.0
 }
 
-/// Returns the spectrum of fractional Gaussian noise at a frequency, up to a constant factor: three terms of the sum, and a
-/// correction for the remaining terms (Paxson 1997).
+/// Returns the spectrum of fractional Gaussian noise at a frequency, up to a constant factor. The infinite sum is approximated by
+/// three terms and a correction for the remaining terms (Paxson 1997).
 fn spectrum(frequency: f64, hurst: f64) -> f64 {
     let (d, rest) = (-2.0 * hurst - 1.0, -2.0 * hurst);
     let turn = 2.0 * std::f64::consts::PI;
@@ -156,7 +157,8 @@ fn spectrum(frequency: f64, hurst: f64) -> f64 {
     (1.0 - frequency.cos()) * (frequency.powf(d) + sum + others)
 }
 
-/// Returns the location of the minimum between two numbers, of a function with one minimum (golden section search).
+/// Returns the position of a function's minimum between two numbers, by golden-section search. The function must have only one
+/// minimum between them.
 fn min_between(mut low: f64, mut high: f64, value: impl Fn(f64) -> f64) -> f64 {
     let golden = (5f64.sqrt() - 1.0) / 2.0;
     let mut places = [high - golden * (high - low), low + golden * (high - low)];
@@ -194,7 +196,7 @@ fn whittle(series: &[f64]) -> Estimate {
         (ratios / count).ln() + logs / count
     };
     let hurst = min_between(0.02, 0.999, cost);
-    // The information is the variance of the derivative of the logarithm of the spectrum.
+    // Derivative of the spectrum's logarithm by the Hurst parameter. The variance of this derivative is the information.
     let derivative: Vec<f64> = (1..200)
         .map(|k| {
             let at = std::f64::consts::PI * f64::from(k) / 200.0;
@@ -249,7 +251,7 @@ fn wavelet(series: &[f64]) -> Estimate {
         let count = energies.len() as f64;
         let energy = energies.iter().sum::<f64>() / count;
         if octave >= first && energy > 0.0 && count >= 2.0 {
-            // The logarithm of a mean of `n` squares is too small on average: digamma(n/2) - ln(n/2), about -1/n.
+            // On average, the logarithm of a mean of `n` squares is too small by ln(n/2) - digamma(n/2), about 1/n.
             points.push((f64::from(octave), energy.log2() + 1.0 / (count * std::f64::consts::LN_2), count));
         }
         smooth = pairs
@@ -260,21 +262,21 @@ fn wavelet(series: &[f64]) -> Estimate {
         }
     }
     let (rise, squares) = slope(&points);
-    // The variance of such a logarithm is 2 / (n ln(2)^2).
+    // The binary logarithm of a mean of `n` squares has the variance 2 / (n ln(2)^2).
     let deviation = (2.0 / squares).sqrt() / std::f64::consts::LN_2;
     Estimate { hurst: (rise + 1.0) / 2.0, margin: Some(1.96 * deviation / 2.0) }
 }
 
-/// Returns the mean absolute difference between predictions and values, divided by the mean of the values: "estimation error" of
-/// figure 5.4.
+/// Returns the mean absolute difference between predicted and real values, divided by the mean of the real values. This is the
+/// "estimation error" of figure 5.4.
 pub fn estimation_error(pairs: impl Iterator<Item = (f64, f64)>) -> f64 {
     let (off, came) = pairs
         .fold((0.0, 0.0), |(off, came), (predicted, value)| (off + (predicted - value).abs(), came + value));
     off / came
 }
 
-/// Returns the Hurst parameter of the traffic of many sources whose on or off times have a Pareto distribution of this shape
-/// (Willinger and others 1997).
+/// Returns the Hurst parameter of the traffic of many sources. The on times or the off times of the sources have a Pareto
+/// distribution of this shape (Willinger and others 1997).
 pub fn of_on_off(shape: f64) -> f64 {
     (3.0 - shape) / 2.0
 }

@@ -5,7 +5,7 @@ use super::fgn;
 use super::gamma::{gamma, log_gamma};
 use faircast_core::estimate::prediction::levinson;
 
-/// Returns the error for fractional Brownian motion from its whole past (Gripenberg and Norros 1996).
+/// Returns the error of the best prediction of fractional Brownian motion from all past values (Gripenberg and Norros 1996).
 pub fn brownian_error(hurst: f64) -> f64 {
     let angle = std::f64::consts::PI * (hurst - 0.5);
     if angle.abs() < 1e-9 {
@@ -14,15 +14,15 @@ pub fn brownian_error(hurst: f64) -> f64 {
     angle.sin() / angle * gamma(1.5 - hurst).powi(2) / gamma(2.0 - 2.0 * hurst)
 }
 
-/// Returns the weights of the latest increments of fractional Brownian motion in the prediction of the next one, the newest first
-/// (Gripenberg and Norros, with `order` observed steps).
+/// Returns the weights of the latest `order` increments of fractional Brownian motion in the prediction of the next increment
+/// (Gripenberg and Norros). The weight of the newest increment is the first.
 pub fn brownian_weights(hurst: f64, order: u32) -> Vec<f64> {
     const PARTS: u32 = 200;
     let past = f64::from(order);
     let factor = (std::f64::consts::PI * (hurst - 0.5)).sin() / std::f64::consts::PI;
     let power = hurst - 0.5;
-    // The weight of the moment `t` before now in the prediction of the next step; the substitution s = v^2 removes the
-    // singularity at 0.
+    // Weight of the past at the time `t` before the present, in the prediction of the next step. The substitution s = v^2 removes
+    // the singularity at 0.
     let weight = |t: f64| {
         let integral: f64 = (0..PARTS)
             .map(|k| {
@@ -35,7 +35,7 @@ pub fn brownian_weights(hurst: f64, order: u32) -> Vec<f64> {
     };
     let over_a_step = |step: u32| {
         let parts = (0..PARTS).map(|k| {
-            // The weight is singular at both ends of the observed past.
+            // The substitution removes the singularities of the weight at both ends of the observed past.
             let u = (f64::from(k) + 0.5) / f64::from(PARTS);
             let (t, slope) = (u * u * (3.0 - 2.0 * u), 6.0 * u * (1.0 - u));
             weight(f64::from(step) + t) * slope / f64::from(PARTS)
@@ -45,7 +45,8 @@ pub fn brownian_weights(hurst: f64, order: u32) -> Vec<f64> {
     (0..order).map(over_a_step).collect()
 }
 
-/// Returns the error for fractional ARIMA (0, d, 0), with `d = H - 1/2`, from `order` values, or from all past values for `None`.
+/// Returns the error of the best prediction of fractional ARIMA (0, d, 0), with `d = H - 1/2`. The prediction uses `order`
+/// values, or all past values if `order` is `None`.
 pub fn farima_error(hurst: f64, order: Option<u32>) -> f64 {
     let d = hurst - 0.5;
     match order {
@@ -54,8 +55,8 @@ pub fn farima_error(hurst: f64, order: Option<u32>) -> f64 {
     }
 }
 
-/// Returns the weights of the latest values of fractional ARIMA (0, d, 0) in the prediction of the next one, the newest first.
-/// `d` must be positive.
+/// Returns the weights of the latest `order` values of fractional ARIMA (0, d, 0) in the prediction of the next value. The weight
+/// of the newest value is the first. `d` must be positive.
 pub fn farima_weights(hurst: f64, order: u32) -> Vec<f64> {
     let (d, k) = (hurst - 0.5, f64::from(order));
     // The logarithm of -Gamma(-d).
@@ -86,14 +87,15 @@ impl Correlation {
     }
 }
 
-/// Returns the error of the linear predictor with the least squared error from `order` values (5.5).
+/// Returns the error of the best linear prediction (least squared error) from `order` values (5.5).
 pub fn linear_error(hurst: f64, order: u32, correlation: Correlation) -> f64 {
     let covariances: Vec<f64> = (0..=order).map(|lag| correlation.at(hurst, lag)).collect();
     let mut weights = vec![0.0; order as usize];
     levinson(&covariances, &mut weights) / covariances[0]
 }
 
-/// Returns the error of arbitrary weights, the newest value's first, for fractional Gaussian noise.
+/// Returns the error of a prediction with arbitrary weights for fractional Gaussian noise. The weight of the newest value is the
+/// first.
 pub fn error_of(weights: &[f64], hurst: f64) -> f64 {
     let at = |lag: usize| fgn::autocorrelation(hurst, lag as u32);
     let with_next: f64 = weights.iter().enumerate().map(|(j, weight)| weight * at(j + 1)).sum();

@@ -5,7 +5,7 @@ use crate::analysis::loss_events::{Losses, Point, point};
 use crate::plot::{Axis, Figure, Layer, Panel};
 use crate::repro::{Judged, Tolerance};
 
-/// The largest window of the chain: with single losses, larger windows change nothing.
+/// The largest window of the chain, in packets. If losses are independent, a larger limit does not change the results.
 // Paper gap: 2.2.1.3 solves the chain "for different large N's" and names none.
 const MAX: usize = 400;
 

@@ -1,4 +1,5 @@
-//! Lists of the figures and tables that can be reproduced, in TOML files next to this file, and the functions that they name.
+//! Lists of the figures and tables that can be reproduced. The lists are TOML files in this directory, and name functions of this
+//! module.
 
 mod computed;
 mod prediction;
@@ -20,7 +21,7 @@ use std::sync::LazyLock;
 pub struct Entry {
     /// Identifier in this project: the number of the paper and of the figure.
     pub id: String,
-    /// Other names: figures with the same content, or figures of its network.
+    /// Other names of the entry, from figures with the same content and from figures that show the network.
     #[serde(default)]
     pub aliases: Vec<String>,
     /// Subject, in one line.
@@ -30,7 +31,7 @@ pub struct Entry {
     /// Known reasons for claims that do not hold; may be empty.
     #[serde(default)]
     pub known: String,
-    /// Its scenario; `None` if nothing is simulated.
+    /// Scenario of the figure or table; `None` if nothing is simulated.
     pub scenario: Option<Embedded>,
     /// Calculation that needs no simulation.
     pub calculation: Option<Calculation>,
@@ -46,7 +47,7 @@ pub struct Entry {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    /// Prefix of the identifiers of its entries.
+    /// Prefix of the identifiers of the paper's entries.
     pub prefix: String,
     /// Name in this project.
     pub name: String,
@@ -65,14 +66,14 @@ pub struct Embedded {
     pub text: &'static str,
     /// Further changes for quick runs, in addition to shorter times.
     pub quick: Vec<(String, String)>,
-    /// Function that draws its figures.
+    /// Function that draws the figures.
     pub figures: Figures,
 }
 
 /// A function that draws the figures of a scenario's results.
 pub type Figures = fn(&Scenario, &Results) -> Vec<Named>;
 
-/// A scenario file and the function of its figures, by their names.
+/// Names of a scenario file and of the function that draws its figures.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EmbeddedNames {
@@ -107,7 +108,7 @@ pub struct Open {
     pub needs: String,
 }
 
-/// A claim of a summary about claims of another figure or table.
+/// A claim of a summary. It is about the claims of another figure or table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restated {
@@ -202,7 +203,7 @@ fn list<T: DeserializeOwned>(text: &str) -> impl Iterator<Item = T> {
     lists.into_values().flatten()
 }
 
-/// All papers, and the collection of our own scenarios.
+/// All papers, and the collection of this project's own scenarios.
 pub static DOCUMENTS: LazyLock<Vec<Document>> =
     LazyLock::new(|| list(include_str!("documents.toml")).collect());
 
@@ -223,7 +224,7 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     parts.into_iter().flat_map(list).collect()
 });
 
-/// Returns all figures and tables, in the order of the papers; our own are last.
+/// Returns all figures and tables in the order of the papers, followed by this project's own scenarios.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
     ENTRIES.iter()
 }
@@ -236,8 +237,8 @@ impl Entry {
         DOCUMENTS.iter().find(of).expect("a test finds the paper of every entry")
     }
 
-    /// Returns the chapter or appendix of a figure or table, by its number: "chapter 2", "appendix D"; empty
-    /// without a number.
+    /// Returns the chapter or appendix of a figure or table, such as "chapter 2" or "appendix D"; empty if the figure or table
+    /// has no number.
     pub fn chapter(&self) -> String {
         let number = self.id.split_once('-').and_then(|(_, number)| number.split_once('.'));
         match number {
@@ -248,9 +249,9 @@ impl Entry {
     }
 }
 
-/// The error that no figure or table has this name.
+/// No figure or table has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no reproduction `{0}`; `faircast repro list` shows all")]
+#[error("there is no reproduction `{0}`; `faircast repro list` lists all of them")]
 pub struct NoSuchEntry(pub String);
 
 /// Finds a figure or table by its name or an alias.

@@ -1,6 +1,6 @@
-//! Paper 002, figures 5.3, 5.4 and 5.7: PAQM's accuracy in predicting the traffic of a bottleneck, and its use of the prediction.
-//! The arrivals at the discipline in a simulated run are replayed to a second instance, interval by interval, and its predictions
-//! are recorded.
+//! Paper 002, figures 5.3, 5.4 and 5.7: the accuracy with which PAQM predicts the traffic of a bottleneck, and the drops that
+//! follow from a prediction. A simulated run records the arrivals at the bottleneck's queue. A second instance of PAQM receives
+//! these arrivals interval by interval, and its predictions are recorded.
 
 use super::Calculated;
 use crate::analysis::self_similar::fgn;
@@ -19,18 +19,18 @@ use faircast_unicast::Protocol;
 /// Source of the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// Pareto on and off times with shape 1.5 and means of half a second.
+    /// On times and off times with a Pareto distribution of shape 1.5 and means of half a second.
     OnOff,
     /// Paper gap: the paper's "real network traffic traces" are not named. Instead, each TCP flow writes fractional Gaussian
     /// noise with H = 0.65, one value every 0.1 s. Together the flows write as much as the link can carry.
     Trace,
 }
 
-/// A separate seed for each run. Claims about 60 connections are judged over ten runs, other claims over two.
+/// Seeds of the runs. Claims about 60 connections are judged over ten runs, other claims over two (`FEW_SEEDS`).
 const SEEDS: std::ops::RangeInclusive<u64> = 9701..=9710;
 const FEW_SEEDS: std::ops::RangeInclusive<u64> = 9701..=9702;
 const SECONDS: f64 = 40.0;
-/// Intervals before this time, in seconds, are ignored.
+/// Time in seconds before which intervals are ignored.
 const WARM_UP: f64 = 10.0;
 const INTERVAL: Span = Span::from_millis(20);
 
@@ -38,7 +38,7 @@ fn link(mbps: f64, delay: Span, queue: QueueSpec) -> LinkSpec {
     LinkSpec::new(Rate::from_mbps(mbps), delay, queue)
 }
 
-/// Runs `connections` TCP flows over 20 Mbit/s, and returns the bottleneck's samples, one per interval.
+/// Runs `connections` TCP flows over a bottleneck of 20 Mbit/s. Returns a sample of the bottleneck for each interval.
 fn samples(config: Config, source: Source, connections: u32, seed: u64) -> Vec<LinkSample> {
     let mut net = Network::new(seed);
     let mut rng = Rng::new(seed, 5);
@@ -70,7 +70,7 @@ fn samples(config: Config, source: Source, connections: u32, seed: u64) -> Vec<L
                 ApplicationData::OnOff { on: law, off: law }
             }
             Source::Trace => {
-                // Packets in a tenth of a second; the standard deviation equals the mean.
+                // Mean number of packets that a flow writes in a tenth of a second. The standard deviation equals this mean.
                 let mean = 250.0 / f64::from(connections);
                 let load = fgn::load(0.65, (mean, mean), 512, &mut rng);
                 let mut sum = 0.0;
@@ -100,7 +100,7 @@ fn samples(config: Config, source: Source, connections: u32, seed: u64) -> Vec<L
     std::mem::take(&mut outcome.links[bottleneck.0 as usize].samples)
 }
 
-/// An interval: its arrivals, their prediction, and the actual and ideal drops of the discipline.
+/// The arrivals in an interval, their prediction, the discipline's drops, and the discipline's drop probability.
 #[derive(Debug, Clone, Copy)]
 struct IntervalRecord {
     at: f64,
@@ -263,7 +263,8 @@ pub(super) fn fig_5_3() -> Calculated {
     Calculated { claims, figures: vec![("prediction", figure)] }
 }
 
-/// Paper 002, figure 5.7: settings of figure 5.6, with a capacity of half of the buffer and an optimum of 0.6 of the buffer.
+/// Paper 002, figure 5.7, with the settings of figure 5.6: the capacity per interval is half of the buffer, and the target is 0.6
+/// of the buffer.
 pub(super) fn fig_5_7() -> Calculated {
     let config = Config { target: 60.0, ..Config::default() };
     let all: Vec<Vec<IntervalRecord>> =

@@ -12,7 +12,7 @@ fn one(name: &str, published: Option<f64>, tolerance: Tolerance, value: f64) -> 
     Judged::measured(name.into(), published, tolerance, &[value])
 }
 
-/// Marks the claim as a contradiction of the paper if it fails, because the paper's own formulas give only this value.
+/// Turns the verdict "fails" into "contradicts", because the measured value follows from the paper's own formulas.
 fn by_algebra(judged: Judged, why: &str) -> Judged {
     match judged.verdict {
         Verdict::Fails => Judged { verdict: Verdict::Contradicts, note: why.into(), ..judged },
@@ -71,8 +71,8 @@ pub(super) fn fig_5_2() -> Calculated {
     }
 }
 
-/// Paper 002, figure 5.6: the drop probability over queue and traffic, with a capacity of half of the buffer and an optimum of
-/// 0.6 of the buffer.
+/// Paper 002, figure 5.6: the drop probability as a function of queue and traffic. The capacity per interval is half of the
+/// buffer, and the target is 0.6 of the buffer.
 pub(super) fn fig_5_6() -> Calculated {
     let (buffer, capacity) = (100.0, 50.0);
     let config = paqm::Config { target: 60.0, solution: paqm::Solution::Clamp, ..paqm::Config::default() };

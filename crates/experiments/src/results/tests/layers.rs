@@ -1,4 +1,4 @@
-//! Sessions of several layers, parts of groups, and lines through metrics.
+//! Tests sessions of several layers, parts of groups, and lines through metrics.
 
 use super::{flow, member, seconds};
 use crate::results::measure;
@@ -60,18 +60,18 @@ fn is(name: &str, expected: f64) {
 }
 
 #[test]
-fn layers_are_averaged_over_the_presence_of_a_receiver() {
+fn number_of_layers_is_averaged_while_the_receiver_is_present() {
     is("m.first.layers", (2.0 + 4.0 * 2.0 + 2.0 * 3.0 + 2.0) / 10.0);
     is("m.first.layers.end", 1.0);
     is("m.first.layers.max", 3.0);
     is("m.first.layers@late", (2.0 + 6.0 + 2.0) / 5.0);
     is("m.rest.layers.end", 3.0);
-    // The second receiver has 1, 2, 3 layers for 2, 5, 3 s; the third has 1 and 3 for 1 and 5 s.
+    // The second receiver has 1, 2 and 3 layers for 2, 5 and 3 s. The third receiver has 1 and 3 layers for 1 and 5 s.
     is("m.rest.layers", f64::midpoint((2.0 + 10.0 + 9.0) / 10.0, (1.0 + 15.0) / 6.0));
 }
 
 #[test]
-fn joins_and_leaves_are_counted_for_each_layer() {
+fn joins_and_leaves_of_layers_are_counted_with_their_times() {
     is("m.joins", 6.0);
     is("m.leaves", 2.0);
     is("m.joins.max", 2.0);
@@ -87,15 +87,15 @@ fn joins_and_leaves_are_counted_for_each_layer() {
 }
 
 #[test]
-fn agreement_is_the_time_with_equal_layers_of_present_receivers() {
-    // The first two receivers agree until 4 s, all three from 7 to 8 s.
+fn agreement_is_the_time_share_with_equal_numbers_of_layers() {
+    // The first two receivers have the same number of layers until 4 s, and all three from 7 to 8 s.
     is("m.layers.agreement", 0.5);
     is("m.rest.layers.agreement", 3.0 / 6.0);
     assert!(measured().metrics.iter().all(|(name, _)| name != "m.first.layers.agreement"), "with whom?");
 }
 
 #[test]
-fn parts_have_own_rates_and_counts() {
+fn parts_of_a_group_have_their_own_rates_and_counts() {
     is("m.first.rate", 40e3);
     is("m.rest.rate", 80e3);
     is("m.rest.reports", 6.0);
@@ -105,7 +105,7 @@ fn parts_have_own_rates_and_counts() {
 }
 
 #[test]
-fn fits_of_metrics_become_metrics_of_a_run() {
+fn fitted_lines_become_metrics_of_the_run() {
     is("fit.line.slope", 1.0);
     is("fit.line.intercept", 0.0);
     is("fit.line.r2", 1.0);

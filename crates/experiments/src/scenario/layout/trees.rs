@@ -8,9 +8,9 @@ use faircast_sim::NodeId;
 use faircast_topology::Routes;
 use std::ops::Range;
 
-/// Returns a tree in which no node has more than `fan` children. The sequence of members is divided into runs. The first member
-/// of a run is a child of the source, and the rest of the run is below it, divided in the same way. Members that are close in a
-/// topology are therefore close in the tree.
+/// Returns a tree in which no node has more than `fan` children. The sequence of members is divided into `fan` runs. The first
+/// member of a run is a child of the source. The rest of the run forms the subtree of this member and is divided in the same way.
+/// Therefore, members that are close in the sequence are close in the tree.
 fn in_runs(count: usize, fan: usize) -> Vec<Option<u32>> {
     let mut parents = vec![None; count];
     let mut undivided = vec![(0..count, None)];
@@ -27,7 +27,7 @@ fn in_runs(count: usize, fan: usize) -> Vec<Option<u32>> {
 }
 
 impl Builder {
-    /// Adds a session's tree: the parent of each receiver, and the agents that fail.
+    /// Adds a session's tree: the parent of each receiver, and the failures of agents.
     pub(super) fn tree(&mut self, session: &SessionPlan, span: &Range<usize>, flow: &mut LaidFlow) {
         let count = flow.receivers.len();
         if session.scheme.agents().is_none() {
@@ -51,7 +51,10 @@ impl Builder {
                 steps += 1;
             }
             if steps > count {
-                let message = format!("{} is below itself", self.layout.names.name(flow.receivers[member]));
+                let message = format!(
+                    "{} is its own parent or ancestor in the tree",
+                    self.layout.names.name(flow.receivers[member])
+                );
                 self.wrong.push(Diagnostic::new(span, message, "no tree"));
                 return;
             }
@@ -59,7 +62,7 @@ impl Builder {
         self.check_children(session, span, flow);
     }
 
-    /// Checks that no node has more children than the session permits.
+    /// Checks that no node has more children than the session allows.
     fn check_children(&mut self, session: &SessionPlan, span: &Range<usize>, flow: &LaidFlow) {
         let mut children = vec![0; flow.receivers.len() + 1];
         for parent in &flow.parents {
@@ -70,15 +73,17 @@ impl Builder {
             let parent = flow.receivers.get(at).copied().unwrap_or(flow.source);
             let name = self.layout.names.name(parent);
             let message = format!(
-                "{name} has {most} children in the tree, at most {} are allowed",
+                "{name} has {most} children in the tree, but at most {} are allowed",
                 session.most_children
             );
-            let help = format!("give some of them an agent between, or allow it: most_children = {most}");
+            let help = format!(
+                "put agents between the node and some of its children, or allow the number: most_children = {most}"
+            );
             self.wrong.push(Diagnostic::new(span, message, "too many children").help(help));
         }
     }
 
-    /// Returns for each receiver the nearest other receiver on its path from the source.
+    /// Returns the parent of each receiver: the nearest other receiver on the path from the source.
     fn nearest(&self, flow: &LaidFlow) -> Vec<Option<u32>> {
         let mut member_at = vec![None; self.layout.names.len() as usize];
         for (member, node) in (0..).zip(&flow.receivers) {
@@ -98,7 +103,7 @@ impl Builder {
         let (agent, children) = (self.find(&plan.agent), self.find(&plan.children));
         let member = |node: &u32| flow.receivers.iter().position(|receiver| receiver == node);
         let (Some(at), 1) = (agent.first().and_then(member), agent.len()) else {
-            let message = "an agent is one of the flow's receivers";
+            let message = "an agent must be one receiver of the flow";
             self.wrong.push(Diagnostic::new(&plan.span, message, "not one of them"));
             return;
         };
@@ -106,7 +111,7 @@ impl Builder {
             match member(child) {
                 Some(child) => flow.parents[child] = Some(at as u32),
                 None => {
-                    let message = format!("{} is no receiver of the flow", self.layout.names.name(*child));
+                    let message = format!("{} is not a receiver of the flow", self.layout.names.name(*child));
                     self.wrong.push(Diagnostic::new(&plan.span, message, "cannot be a child"));
                 }
             }
@@ -126,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn consecutive_members_are_children_of_their_first_member() {
+    fn first_member_of_each_run_is_the_ancestor_of_the_run() {
         let [top, a, b, c, d] = [None, Some(0), Some(4), Some(8), Some(11)];
         assert_eq!(in_runs(3, 4), [top; 3]);
         assert_eq!(in_runs(3, 1), [top, a, Some(1)]);

@@ -45,7 +45,7 @@ fn most_whittle_intervals_contain_the_hurst_parameter() {
     assert!((25..=30).contains(&inside), "{inside} of 30");
 }
 
-/// Sources that alternate between sending and silence; both times have a Pareto distribution.
+/// Sources that alternate between sending and silence. The durations of both have a Pareto distribution.
 #[test]
 fn heavy_tails_of_on_off_times_determine_the_hurst_parameter() {
     let found = [1.5, 1.7].map(|shape| {
@@ -62,7 +62,8 @@ fn heavy_tails_of_on_off_times_determine_the_hurst_parameter() {
                 (at, on) = (at + length, !on);
             }
         }
-        // The limit depends only on the longest times: means over 64 slots remove the variation within a typical period.
+        // Only the longest durations determine the Hurst parameter. Means over 64 slots remove the variation within a typical
+        // period.
         let means: Vec<f64> = counts.chunks(64).map(|slots| slots.iter().sum()).collect();
         estimate(&means, Method::LocalWhittle).expect("a series").hurst
     });
