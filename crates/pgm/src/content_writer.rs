@@ -1,4 +1,5 @@
-//! Conversion of payloads in order to content: fragments are joined, messages are extracted from frames.
+//! Conversion of packet payloads to content. Payloads are processed in order: fragments are joined to units, and messages are
+//! extracted from frames.
 
 use super::{Framing, Messages};
 use crate::codec::{Fragment, MAX_APDU, MessageSink, Unframer};
@@ -14,7 +15,7 @@ pub(super) struct ContentWriter {
     unframer: Unframer,
     unit: Unit,
     broken_units: u64,
-    /// Number of payloads that were not a stream of messages.
+    /// Number of payloads that were not part of a stream of messages.
     pub(super) malformed: u64,
 }
 
@@ -22,7 +23,7 @@ pub(super) struct ContentWriter {
 #[derive(Debug, Default)]
 struct Unit {
     bytes: Vec<u8>,
-    /// Number of its first packet, while the unit is incomplete.
+    /// Number of the unit's first packet; `None` if no unit is incomplete.
     first: Option<u32>,
 }
 
@@ -78,7 +79,7 @@ impl ContentWriter {
         self.to.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Handles packets that are permanently missing at this position.
+    /// Handles the permanent loss of packets at this position.
     pub(super) fn loss(&mut self) {
         self.unit.drop_part(&mut self.broken_units);
         if self.framing == Framing::Zmq {
@@ -111,7 +112,7 @@ impl ContentWriter {
         self.to.messages
     }
 
-    /// Returns the number of messages or units that were not written because a part is missing.
+    /// Returns the number of messages or units that were not completely received and therefore not written.
     pub(super) fn broken(&self) -> u64 {
         self.to.broken + self.broken_units
     }
@@ -126,7 +127,7 @@ impl Unit {
             self.drop_part(broken);
             self.first = Some(fragment.first);
         }
-        // A fragment without a unit belongs to a unit whose beginning is lost.
+        // The fragment does not continue the present unit, because a preceding fragment is lost.
         if !fits || self.first != Some(fragment.first) || self.bytes.len() != fragment.offset as usize {
             self.drop_part(broken);
             return false;
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_become_one_unit() {
+    fn fragments_of_a_unit_are_joined() {
         let out = Shared::default();
         let mut writer = ContentWriter::new(Box::new(out.clone()), Framing::None, None);
         for (fragment, bytes) in [(part(0, 6), "ab"), (part(2, 6), "cd"), (part(4, 6), "ef"), (None, "gh")] {
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_unit_is_skipped() {
+    fn unit_with_a_missing_fragment_is_not_written() {
         let out = Shared::default();
         let mut writer = ContentWriter::new(Box::new(out.clone()), Framing::None, None);
         writer.packet(part(0, 6), b"ab").expect("memory");
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_fragments_are_skipped() {
+    fn fragments_with_an_invalid_position_are_not_written() {
         let mut writer = ContentWriter::new(Box::new(io::sink()), Framing::None, None);
         for fragment in [part(0, 100_000), part(5, 6), part(u32::MAX, u32::MAX)] {
             writer.packet(fragment, b"ab").expect("nothing is written");

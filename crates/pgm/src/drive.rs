@@ -24,10 +24,11 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::time::Duration;
 
-/// Maximum delay of content of a pipe; then a packet is sent that could have more content.
+/// Maximum time for which content from a pipe waits for more content to fill a packet. Afterwards a partly filled packet is sent.
 const PIPE_TIMEOUT: Duration = Duration::from_millis(5);
 
-/// Sends one file or stream to all receivers of the group. The session ends when no packet has been requested for the given time.
+/// Sends one file or stream to all receivers of the group. The session ends when no packet has been requested for the time
+/// [`PgmSend::linger`].
 impl Configuration for PgmSend {
     type Report = PgmSendReport;
 
@@ -40,8 +41,8 @@ impl Configuration for PgmSend {
         let place = self.place;
         let group = ipv4(place.group.ip())?;
         let (input, total) = input(&self.content)?;
-        // NAKs arrive on this port of this host, whose address is in the packets: receivers do not use the source address of
-        // data.
+        // Receivers send NAKs to this port of this host. They read the host's address from SPMs; the IP source address of data
+        // packets does not matter.
         let port = self.options.nak_port.unwrap_or(place.group.port());
         let sockets = host.source(&place, Some(port))?;
         let local = ipv4(sockets.local)?;
@@ -64,7 +65,7 @@ impl Configuration for PgmSend {
         });
         if !self.scheme.works_over(Wire::Pgm) {
             let message = format!(
-                "{} receives no reports from receivers of other programs: use le-sbcc for OpenPGM and ZeroMQ",
+                "with {}, the source gets no reports from receivers of other programs: use le-sbcc with OpenPGM and ZeroMQ",
                 self.scheme.name()
             );
             host.emit(Event::warning_of(Setting::Scheme, message));
@@ -95,7 +96,7 @@ impl Configuration for PgmSend {
     }
 }
 
-/// Receives one session from the group, until the source has announced its end and no packet is missing.
+/// Receives one session of the group. Ends when the source has announced the end of the session and no packet is missing.
 impl Configuration for PgmReceive {
     type Report = PgmReceiveReport;
 
@@ -132,7 +133,7 @@ impl Configuration for PgmReceive {
     }
 }
 
-/// Returns the bytes of the options for a scheme with this kind of mark in each data packet.
+/// Returns the number of bytes that options take in each data packet, for a scheme whose packets carry `mark`.
 fn options_len(mark: Mark) -> usize {
     let stamp = Stamp {
         scheme: 0,
@@ -165,7 +166,7 @@ fn check_messages(framing: Framing, messages: Option<Messages>, room: usize) -> 
     }
 }
 
-/// Opens the content; returns it and its length, if it has one.
+/// Opens the content. Returns the input and the content's length, if it has a known length.
 fn input(content: &Content) -> Result<(Box<dyn Input>, Option<u64>), Error> {
     match content {
         Content::Paths(paths) => {
@@ -207,7 +208,7 @@ impl<R: Read + Send> Input for Whole<R> {
     }
 }
 
-/// Content in the order of its arrival.
+/// Content of a pipe, in order of arrival.
 struct Live(Pipe);
 
 impl Input for Live {
@@ -229,7 +230,7 @@ mod tests {
     use faircast_core::schemes::{CATALOGUE, Scheme};
 
     #[test]
-    fn options_of_every_scheme_fit_into_64_bytes() {
+    fn pgm_options_of_every_scheme_fit_into_64_bytes() {
         for entry in CATALOGUE {
             let scheme: Scheme = entry.name.parse().expect("its own name");
             assert!(options_len(scheme.mark()) <= 64, "{}", entry.name);

@@ -3,34 +3,34 @@
 use faircast_transport::error::{Class, Error, FormatError, FormatFault};
 use std::time::Duration;
 
-/// Reason why a session over PGM could not run, or failed. It is wrapped in [`Error::Format`].
+/// Reason why a session over PGM could not start or has failed. [`Error::Format`] contains it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PgmError {
     /// PGM over UDP is supported only on IPv4.
     #[error("{0} is an IPv6 address, but sessions over PGM use IPv4; choose an IPv4 group and interface")]
     NeedsIpv4(std::net::IpAddr),
-    /// A message or unit does not fit the packets.
+    /// A message or an application data unit does not fit into packets.
     #[error(
-        "messages of {size} bytes do not fit; without ZeroMQ's framing a message has 1 to {most} bytes with these datagrams"
+        "messages of {size} bytes do not fit; with this datagram size and without ZeroMQ's framing, a message has 1 to {most} bytes"
     )]
     Message {
-        /// The requested value.
+        /// Requested size of a message, in bytes.
         size: usize,
-        /// Largest size that fits.
+        /// Largest size that fits, in bytes.
         most: usize,
     },
-    /// A PGM source sends only one file or stream.
+    /// The content is not a single file or stream. A PGM source can send only one.
     #[error("cannot send {what} over PGM, which carries one file or stream; send an archive")]
     Content {
-        /// The requested value.
+        /// Description of the requested content.
         what: String,
     },
-    /// A packet could not be encoded, because a number does not fit the format.
+    /// A packet could not be encoded, for example because a number does not fit its field.
     #[error("cannot write a PGM packet: {0}")]
     Encode(#[from] crate::codec::EncodeError),
     /// The PGM source has reported a failure of its session.
-    #[error("the source has reset the session (OPT_RST); the data before that is stored")]
+    #[error("the source has reset the session (OPT_RST); the data received before the reset is stored")]
     Reset,
     /// The PGM source went silent.
     #[error(
@@ -42,7 +42,7 @@ pub enum PgmError {
         /// Bytes of content delivered.
         bytes: u64,
     },
-    /// The scheme sends in layers, which PGM does not support.
+    /// The scheme sends in several layers, which PGM does not support.
     #[error(
         "PGM is not supported with {scheme}, which sends in layers: choose another scheme, or another format"
     )]
@@ -75,7 +75,8 @@ impl From<PgmError> for Error {
     }
 }
 
-/// A line of content does not fit a message; wrapped in [`StorageError::Pipe`](faircast_transport::error::StorageError::Pipe).
+/// A line of content does not fit into a message. [`StorageError::Pipe`](faircast_transport::error::StorageError::Pipe) contains
+/// this error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a line is longer than {most} bytes; send messages of a fixed size")]
 pub struct LineTooLong {

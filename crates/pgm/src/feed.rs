@@ -50,17 +50,18 @@ pub(super) struct Feed {
     messages: Messages,
     /// Maximum length of a payload, in bytes.
     room: usize,
-    /// Bytes that were read. The first `cut` bytes are processed, and no line ends in the first `searched` bytes.
+    /// Bytes read from the content. The first `cut` bytes are processed. Among the other bytes, the first `searched` bytes
+    /// contain no line end.
     raw: Vec<u8>,
     cut: usize,
     searched: usize,
     input_state: ReadResult,
-    /// Bytes for the next packets, from `at` on.
+    /// Bytes to be sent in packets. The bytes before offset `at` are already sent.
     stream: Vec<u8>,
     at: usize,
     /// Offsets in `stream` at which messages begin.
     begins: VecDeque<usize>,
-    /// Number of the first packet of the unit in `stream`.
+    /// Number of the first packet of the application data unit in `stream`.
     first: u32,
     counts: Counts,
 }
@@ -73,7 +74,7 @@ pub(super) struct Counts {
 }
 
 impl Feed {
-    /// Creates a feed of payloads of up to `room` bytes.
+    /// Creates a feed that returns payloads of at most `room` bytes.
     pub(super) fn new(
         input: Box<dyn Input>,
         framing: Framing,
@@ -106,13 +107,13 @@ impl Feed {
         self.counts
     }
 
-    /// Stops reading; only content that was already read is still sent.
+    /// Stops reading. Only messages that were already taken from the content are still sent.
     pub(super) fn stop(&mut self) {
         self.input_state = ReadResult::End;
         self.raw.truncate(self.cut);
     }
 
-    /// Writes the payload of the packet with number `sqn` to `out`, after clearing `out`.
+    /// Clears `out` and writes the payload of packet `sqn` to it.
     pub(super) fn take(&mut self, sqn: u32, out: &mut Vec<u8>) -> io::Result<Take> {
         out.clear();
         match self.framing {
@@ -121,7 +122,7 @@ impl Feed {
         }
     }
 
-    /// Takes an application data unit, or its next part.
+    /// Takes the next application data unit, or its next fragment if the unit does not fit into one packet.
     fn take_unit(&mut self, sqn: u32, out: &mut Vec<u8>) -> io::Result<Take> {
         if self.at == self.stream.len() {
             (self.at, self.first) = (0, sqn);
@@ -142,7 +143,7 @@ impl Feed {
         Ok(Take::Packet(Some(Fragment { first: self.first, offset, len: len_of_all })))
     }
 
-    /// Takes as much of the stream of messages as fits.
+    /// Takes the next part of the stream of messages, as long as fits into one packet.
     fn take_stream(&mut self, out: &mut Vec<u8>) -> io::Result<Take> {
         let want = self.room - OFFSET_LEN;
         while self.stream.len() - self.at < want && self.next_message()? {}
@@ -165,7 +166,7 @@ impl Feed {
         Ok(Take::Packet(None))
     }
 
-    /// Appends the next message to `stream`; returns whether there was one.
+    /// Appends the next message of the content to `stream`. Returns whether a complete message was available.
     fn next_message(&mut self) -> io::Result<bool> {
         loop {
             if let Some(len) = self.whole()? {
@@ -184,7 +185,8 @@ impl Feed {
         }
     }
 
-    /// Returns the bytes of the next message if it is complete. At the end of the content the remainder is a message.
+    /// Returns the length of the next message in bytes, if the message has been read completely. At the end of the content, the
+    /// remaining bytes count as a message.
     fn whole(&mut self) -> io::Result<Option<usize>> {
         let left = &self.raw[self.cut..];
         let ended = self.input_state == ReadResult::End && !left.is_empty();
@@ -227,12 +229,12 @@ impl Feed {
     }
 }
 
-/// Returns the maximum length of a unit in packets with payloads of `room` bytes.
+/// Returns the maximum length of an application data unit if each packet has a payload of at most `room` bytes.
 pub(super) fn max_unit(room: usize) -> usize {
     room.max(((room - FRAGMENT_LEN) * MAX_FRAGMENTS).min(MAX_APDU))
 }
 
-/// Returns the bytes of payload in a datagram of this size if the options of the scheme take `options` bytes.
+/// Returns the number of bytes of payload that fit into a datagram of `datagram` bytes with `options` bytes of options.
 pub(super) fn room(datagram: usize, options: usize) -> usize {
     datagram - DATA_HEADER_LEN - options
 }

@@ -1,4 +1,4 @@
-//! PGM as one of the formats: its options, its unsupported features, and reports as text.
+//! PGM as one of faircast's formats: its options, the features that it does not support, and its reports as text.
 
 use crate::{
     Framing, Messages, PgmOptions, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits,
@@ -15,7 +15,7 @@ use faircast_transport::units;
 #[derive(Debug, Clone, Copy)]
 pub struct Pgm;
 
-const ANSWERS: &str = "its receivers request lost packets";
+const ANSWERS: &str = "PGM receivers request lost packets";
 const SILENT: &str = "PGM has no membership messages";
 const PORT: Values = Values::Checked(|text| match text.parse::<u16>() {
     Ok(1..) => Ok(()),
@@ -34,7 +34,7 @@ impl Format for Pgm {
                 meaning: "Over PGM: framing of the content [default: none]",
                 values: Values::Words(&[
                     ("zmq", "ZeroMQ messages"),
-                    ("none", "No framing: a part of the content in each packet"),
+                    ("none", "No framing: each packet contains a part of the content"),
                 ]),
                 ends: Ends::Both,
             },
@@ -71,21 +71,24 @@ impl Format for Pgm {
             (Feature::SlowPolicy, "PGM receivers do not report their progress"),
             (Feature::Expected, SILENT),
             (Feature::ReceiverReport, "PGM receivers do not report their progress"),
-            (Feature::Port, "receivers answer to the port that both ends set (nak-port)"),
+            (
+                Feature::Port,
+                "receivers send NAKs to the port that nak-port sets at the source and at the receivers",
+            ),
             (Feature::Unicast, "PGM is multicast"),
             (Feature::OneWay, ANSWERS),
             (Feature::FixedRate, ANSWERS),
             (Feature::Repetition, ANSWERS),
-            (Feature::SourceNames, "sources do not send their names"),
+            (Feature::SourceNames, "PGM sources do not send their names"),
             (Feature::KeepPartial, "PGM cannot resume a transfer"),
             (Feature::Sync, "PGM never confirms that a transfer is complete"),
-            (Feature::Replacement, "sessions do not name their source"),
+            (Feature::Replacement, "PGM sessions do not state the name of their source"),
         ],
     };
     type Source = PgmSend;
     type Receiver = PgmReceive;
 
-    /// Creates a source. For a live stream the window lasts as long as the history.
+    /// Creates a source. For a live stream, packets stay in the window for the duration of the history.
     fn source(asked: SourceRequest) -> Result<PgmSend, Refused> {
         let plain = PgmSend::new(asked.content);
         let mut window = WindowLimits::default();
@@ -125,14 +128,14 @@ fn messages(text: &str) -> Result<Messages, String> {
     match text.parse() {
         _ if text == "lines" => Ok(Messages::Lines),
         Ok(size) if size > 0 => Ok(Messages::Sized(size)),
-        _ => Err(format!("`{text}` is not a message; write `lines`, or a number of bytes")),
+        _ => Err(format!("`{text}` is not a unit of a message; write `lines`, or a number of bytes")),
     }
 }
 
 impl Outcome for PgmSendReport {
     fn summary(&self) -> Vec<String> {
         vec![format!(
-            "sent {} in {}: {}, {} again for {}; PGM does not report complete receivers",
+            "sent {} in {}: {}, {} sent again for {}; PGM receivers do not report when they are complete",
             units::bytes(self.bytes),
             units::seconds(self.duration.as_secs_f64()),
             units::rate(self.goodput.bps()),
@@ -152,7 +155,7 @@ impl Outcome for PgmSendReport {
 impl Outcome for PgmReceiveReport {
     fn summary(&self) -> Vec<String> {
         vec![format!(
-            "received {} in {}, {} in {}: {}, {} missed at first",
+            "received {} ({}, {}) in {}: {}, {} missing at first",
             units::bytes(self.bytes),
             units::count(self.messages, "message"),
             units::count(self.packets, "packet"),
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn checked_options_are_parsed() {
+    fn pgm_options_are_parsed_from_text() {
         let source = |options| Pgm::source(asked(Content::Paths(Vec::new()), options)).expect("fine").options;
         assert_eq!(source(vec![]), PgmOptions::default());
         assert_eq!(
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_lines_or_have_a_fixed_size() {
+    fn message_option_accepts_lines_or_a_size_above_zero() {
         assert_eq!(messages("lines"), Ok(Messages::Lines));
         assert_eq!(messages("1000"), Ok(Messages::Sized(1000)));
         assert!(messages("0").is_err() && messages("line").is_err());

@@ -1,6 +1,7 @@
-//! Fuzzing of PGM: a receiver with a hostile source, and a source with hostile receivers.
+//! Fuzzing of PGM: a receiver that gets arbitrary packets from its source, and a source that gets arbitrary packets from
+//! receivers.
 //!
-//! The input is a sequence of datagrams, as read by [`Steps`].
+//! The input contains a sequence of datagrams in the format of [`Steps`].
 
 #[cfg(test)]
 mod corpus;
@@ -38,7 +39,8 @@ impl Input for Content {
     }
 }
 
-/// Sets ports, session and checksum of a datagram, so that it is not refused.
+/// Sets the ports, the session and the checksum of a datagram to valid values, so that the datagram is not refused because of
+/// them.
 fn address(packet: &mut [u8], ports: (u16, u16)) {
     if packet.len() < codec::HEADER_LEN {
         return;
@@ -50,18 +52,18 @@ fn address(packet: &mut [u8], ports: (u16, u16)) {
     packet[6..8].copy_from_slice(&sum);
 }
 
-/// Maximum number of packets that a receiver stores, a hundredth of the normal number. Separate tests cover the work for the
-/// normal number.
+/// Maximum number of packets that a receiver stores. It is a hundredth of the usual limit; separate tests cover the work with the
+/// usual limit.
 const HELD: u64 = 600;
 
-/// Bytes of a source's window, which give the minimum number of packets. A window of 64 MiB for each input would take longer than
-/// all processing in it.
+/// Limit of a source's window in bytes. It is so small that the window has its minimum number of packets. A window of 64 MiB for
+/// each input would take longer to create than the input takes to process.
 const KEPT: usize = 1;
 
-/// Maximum duration of a receiver's session: longer than any of its timeouts.
+/// Maximum duration of a receiver's session. It exceeds all timeouts of the receiver.
 const MAX_DURATION: Span = Span::from_secs(120);
 
-/// Runs a receiver with arbitrary packets of a source.
+/// Runs a receiver that gets arbitrary packets from its source.
 pub fn receiver(input: &[u8]) {
     let setup = receiver::Setup {
         group: GROUP,
@@ -91,7 +93,8 @@ pub fn receiver(input: &[u8]) {
     let _ = receiver.report();
 }
 
-/// Runs a source with arbitrary packets of receivers and routers. The input is a byte for scheme and first number, then steps.
+/// Runs a source that gets arbitrary packets from receivers and routers. The first byte of the input selects the scheme and the
+/// first packet number; the rest of the input contains the packets.
 pub fn source(input: &[u8]) {
     let Some((&setup, input)) = input.split_first() else { return };
     let scheme = ["ormcc", "pgmcc", "le-sbcc", "tfmcc"][usize::from(setup & 3)];
@@ -110,7 +113,7 @@ pub fn source(input: &[u8]) {
         room: 1_000,
         window: WindowLimits { bytes: KEPT, ..WindowLimits::default() },
         linger: Span::from_secs(3),
-        // This is just before the numbers wrap.
+        // The larger number is just below the maximum, so that packet numbers wrap.
         first: if setup & 4 == 0 { 0 } else { u32::MAX - 4 },
         total: None,
     };

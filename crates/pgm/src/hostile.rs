@@ -1,4 +1,4 @@
-//! Packets that any host on the network can send to a PGM receiver or source, without keys.
+//! Packets that any host on the network can send to a PGM receiver or source without having a key.
 
 use super::content_writer::ContentWriter;
 use super::feed::Feed;
@@ -86,7 +86,7 @@ impl Bench {
         self.now = until;
     }
 
-    /// Runs until the receiver gives up its silent source, and returns the report.
+    /// Runs until the receiver gives up on its source, which is silent. Returns the report of the receiver.
     fn report(mut self) -> PgmReceiveReport {
         self.wait(Span::from_secs(120));
         self.receiver.report().expect("it has ended by its source's word")
@@ -94,7 +94,7 @@ impl Bench {
 }
 
 #[test]
-fn packet_number_jump_uses_bounded_memory_and_counts_as_loss() {
+fn packets_skipped_by_a_jump_of_the_packet_number_are_lost() {
     for kind in 0..3 {
         let mut bench = Bench::new();
         (0..10).for_each(|sqn| bench.data(sqn));
@@ -102,13 +102,14 @@ fn packet_number_jump_uses_bounded_memory_and_counts_as_loss() {
             0 => bench.spm(FAR, false),
             1 => bench.data(FAR),
             _ => {
-                // The number in a confirmation cannot be further ahead than the stored packets.
+                // A packet number in an NCF is ignored if it exceeds the newest known number by at least the number of packets
+                // that can be stored.
                 let nak = Nak { sqn: FAR, source: SOURCE.into(), group: (*GROUP.ip()).into() };
                 bench.receive(Body::Ncf(nak), Options::default(), &[]);
                 bench.spm(FAR, false);
             }
         }
-        // The number leaps again, before the packets in between have been given up.
+        // The packet number jumps again before the receiver has given up the packets skipped by the first jump.
         bench.data(2 * FAR);
         bench.data(2 * FAR + 1);
         bench.spm(2 * FAR + 1, true);
@@ -120,7 +121,8 @@ fn packet_number_jump_uses_bounded_memory_and_counts_as_loss() {
     }
 }
 
-/// Returns the number of requested packets in the ten seconds after an SPM, and the number of wake-ups.
+/// Returns two counts for the ten seconds after an SPM with this `lead`: packets that the receiver requests, repetitions
+/// included, and wake-ups of the receiver.
 fn work_after(lead: u32) -> (usize, usize) {
     let mut bench = Bench::new();
     (0..10).for_each(|sqn| bench.data(sqn));
@@ -140,7 +142,7 @@ fn work_after(lead: u32) -> (usize, usize) {
 }
 
 #[test]
-fn one_spm_causes_bounded_work() {
+fn one_spm_causes_a_bounded_number_of_naks() {
     for lead in [10_000, FAR] {
         let (asked, wakes) = work_after(lead);
         assert!(asked <= 3 * 512 && wakes <= 2_600, "SPM of {lead}: {asked} numbers, {wakes} wakes in 10 s");
@@ -148,7 +150,7 @@ fn one_spm_causes_bounded_work() {
 }
 
 #[test]
-fn next_packet_cancels_a_forged_end() {
+fn later_packet_cancels_a_forged_end_of_the_session() {
     let mut bench = Bench::new();
     (0..5).for_each(|sqn| bench.data(sqn));
     bench.spm(4, true);
@@ -164,7 +166,7 @@ fn next_packet_cancels_a_forged_end() {
     assert!(report.ok && report.bytes == 70, "{report:?}");
 }
 
-/// A source with this number of packets, and a host that repeatedly requests its whole window.
+/// A source, and hosts that repeatedly request all packets of its window.
 struct Asked {
     source: PgmSource,
     now: Time,
@@ -198,7 +200,7 @@ impl Asked {
         Asked { source, now: Time::ZERO, new: 0, again: 0, confirmed: 0 }
     }
 
-    /// Requests this number of the newest packets, from another host each time.
+    /// Requests the newest `most` packets. Each NAK is from another host.
     fn ask(&mut self, most: u64) {
         let numbers: Vec<[u8; 4]> =
             (0..self.new).rev().take(most as usize).map(|sqn| (sqn as u32).to_be_bytes()).collect();
@@ -240,7 +242,7 @@ impl Asked {
 }
 
 #[test]
-fn repeated_naks_leave_a_quarter_of_the_rate_to_new_data() {
+fn repeated_naks_leave_a_quarter_of_the_packets_to_new_data() {
     for scheme in ["ormcc", "pgmcc", "le-sbcc", "tfmcc"] {
         let mut asked = Asked::new(scheme, 1_000_000);
         for _ in 0..30_000 {
@@ -256,7 +258,7 @@ fn repeated_naks_leave_a_quarter_of_the_rate_to_new_data() {
 }
 
 #[test]
-fn endless_naks_do_not_prevent_the_end_of_a_source() {
+fn source_ends_despite_endless_naks() {
     let mut asked = Asked::new("ormcc", 20);
     for _ in 0..120_000 {
         asked.ask(20);

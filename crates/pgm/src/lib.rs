@@ -1,4 +1,4 @@
-//! Sessions over PGM (RFC 3208), with receivers and sources that need not be faircast.
+//! Sessions over PGM (RFC 3208). The other endpoints of such a session need not run faircast.
 //!
 //! ```text
 //!  content -> feed -> window -> packets paced by a scheme ------> multicast ------> gaps -> NAKs, order -> output
@@ -7,14 +7,14 @@
 //!               +---- framing: whole packets, or ZeroMQ's messages
 //! ```
 //!
-//! [`PgmSend`] and [`PgmReceive`] run a session on sockets. The two state machines below have no sockets and no clock. The source
-//! passes every packet in a NAK to its scheme, for which receivers need no part of the scheme. If a scheme has a receiver part,
-//! its fields are in an option that other programs skip.
+//! [`PgmSend`] and [`PgmReceive`] run a session on sockets. The state machines of the source and of the receiver have no sockets
+//! and no clock. A source passes the packet numbers in NAKs to its scheme as loss reports, so receivers need not implement the
+//! scheme. If a scheme has a receiver part, the fields of this part are in an option that other programs skip.
 //!
-//! UDP ports: data is sent to the group's port. Negative acknowledgements are sent to the same port of the source's address, like
-//! ZeroMQ's. [`PgmOptions::nak_port`] is for programs that use different ports.
+//! UDP ports: data is sent to the group's port. By default, negative acknowledgements are sent to the port with the same number
+//! at the source, as by ZeroMQ. [`PgmOptions::nak_port`] sets a different port.
 
-// The code of the fuzz targets, which the tests include, uses this crate's name.
+// The tests include code of the fuzz targets, which refers to this crate by its name.
 #[cfg(test)]
 extern crate self as faircast_pgm;
 
@@ -49,7 +49,7 @@ use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-/// The items of this format that the library `faircast` exports.
+/// The items of this crate that the library `faircast` exports.
 pub mod public {
     pub use crate::{
         Framing, LineTooLong, Messages, PgmError, PgmOptions, PgmReceive, PgmReceiveReport, PgmSend,
@@ -70,7 +70,7 @@ pub enum Framing {
 /// Boundary between messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Messages {
-    /// The end of a line. ZeroMQ's messages do not include the line end, application data units do.
+    /// A message ends at the end of a line. An application data unit includes the line end; a ZeroMQ message does not.
     Lines,
     /// A message has this number of bytes.
     Sized(usize),
@@ -82,11 +82,11 @@ pub enum Messages {
 pub struct PgmOptions {
     /// Conversion of content to packets.
     pub framing: Framing,
-    /// Boundary between messages. `None` means packets of maximum size without framing, and lines with ZeroMQ's framing.
+    /// Boundary between messages. `None` means units that fill a packet (without framing), or lines (with ZeroMQ's framing).
     pub messages: Option<Messages>,
-    /// UDP port for negative acknowledgements; the group's port when `None`.
+    /// UDP port for negative acknowledgements; `None` means the group's port.
     pub nak_port: Option<u16>,
-    /// PGM's own destination port; the group's UDP port when `None`.
+    /// Destination port in PGM's header; `None` means the group's UDP port.
     pub data_port: Option<u16>,
 }
 
@@ -118,17 +118,17 @@ pub struct PgmSend {
 pub struct PgmReceive {
     /// Group address, interface and timeouts.
     pub place: ReceiverPlace,
-    /// Destination of content; in a directory, a file named after the session.
+    /// Destination of the content. If it is a directory, the content becomes a file that is named after the session.
     pub destination: Destination,
-    /// Maximum number of bytes; a session with more bytes ends with an error.
+    /// Maximum number of bytes of content. A session with more content ends with an error.
     pub most: Option<u64>,
     /// Framing and ports.
     pub options: PgmOptions,
 }
 
 impl PgmSend {
-    /// Creates a source to [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) with LE-SBCC, the only scheme that works
-    /// with all PGM receivers. It ends when no packet has been requested for 10 s.
+    /// Creates a source that sends to [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) with LE-SBCC, the only scheme
+    /// that works with all PGM receivers. The session ends when no packet has been requested for 10 s.
     pub fn new(content: Content) -> PgmSend {
         PgmSend {
             place: SourcePlace::default(),
@@ -155,7 +155,7 @@ impl PgmReceive {
     }
 }
 
-/// Limits of the packets that can be repaired. The limit that is reached first applies.
+/// Limits of the packets that a source stores for repairs. The limit that is reached first applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WindowLimits {
@@ -166,7 +166,8 @@ pub struct WindowLimits {
 }
 
 impl Default for WindowLimits {
-    /// Returns limits of a minute and 64 MiB: longer than OpenPGM's receivers request a packet (50 times, 0.25 s apart).
+    /// Returns limits of one minute and 64 MiB. OpenPGM's receivers request a packet for less than a minute: 50 times, at
+    /// intervals of 0.25 s.
     fn default() -> WindowLimits {
         WindowLimits { age: Span::from_secs(60), bytes: 64 << 20 }
     }
@@ -186,7 +187,7 @@ pub struct PgmSendReport {
     /// Time from the first data packet to the last.
     #[serde(rename = "seconds", with = "json::seconds")]
     pub duration: Duration,
-    /// From the start of the session to the first data packet.
+    /// Time from the start of the session to the first data packet.
     #[serde(rename = "start_seconds", with = "json::seconds")]
     pub until_data: Duration,
     /// `bytes` divided by `duration`.
@@ -223,7 +224,7 @@ pub struct PgmSendReport {
 /// Result of a PGM receiver.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct PgmReceiveReport {
-    /// Whether no packet since the join is missing.
+    /// Whether all packets that were sent since the receiver joined have been received.
     pub ok: bool,
     /// Bytes of content.
     pub bytes: u64,
@@ -239,7 +240,7 @@ pub struct PgmReceiveReport {
     pub packets: u64,
     /// Number of packets that were missing at first.
     pub missed: u64,
-    /// Number of packets that did not arrive.
+    /// Number of missing packets that never arrived.
     pub unrecoverable: u64,
     /// Number of incomplete messages.
     pub broken: u64,
@@ -251,17 +252,17 @@ pub struct PgmReceiveReport {
     pub dropped_local: u64,
 }
 
-/// Returns the identity of a host for a scheme: hosts on PGM are identified only by their address.
+/// Returns the identity under which a scheme knows a host. PGM identifies hosts only by their address.
 fn receiver_id(address: Ipv4Addr) -> Option<ReceiverId> {
     ReceiverId::new(u32::from(address).into())
 }
 
-/// Returns the address of a receiver; `None` if the ID is not from [`receiver_id`].
+/// Returns the address of a receiver; `None` if [`receiver_id`] did not create the ID.
 fn address_of(id: ReceiverId) -> Option<Ipv4Addr> {
     u32::try_from(id.get()).ok().map(Ipv4Addr::from)
 }
 
-/// Returns the IPv4 address; PGM over UDP supports no other addresses here.
+/// Returns the IPv4 address. An IPv6 address is an error, because PGM over UDP supports only IPv4.
 fn ipv4(address: IpAddr) -> Result<Ipv4Addr, Error> {
     match address {
         IpAddr::V4(address) => Ok(address),

@@ -1,4 +1,4 @@
-//! Missing packets of a receiver, and the times of its requests for them (RFC 3208, 6.3).
+//! Missing packets of a receiver, and the times at which the receiver requests them (RFC 3208, 6.3).
 //!
 //! ```text
 //!                  NAK sent              confirmed
@@ -12,25 +12,27 @@ use faircast_core::time::{Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Deadlines are whole multiples of this, so that packets due at nearly the same time are requested together.
+/// Deadlines are rounded up to multiples of this number of nanoseconds. Packets with nearly equal deadlines are therefore
+/// requested together.
 const TICK: u64 = 4_000_000;
 
-/// Maximum number of packets that are requested at the same time. Further packets wait in the order of their numbers. One SPM can
-/// state that 65,536 packets are missing. Neither the receiver nor the source can process all of them four times a second.
+/// Maximum number of packets that are requested at the same time. Other missing packets wait in the order of their numbers. One
+/// SPM can make 65,536 packets missing; neither the receiver nor the source can process this number of requests four times a
+/// second.
 const MAX_ASKED: usize = 512;
 
-/// Timeouts of the states (RFC 3208, 6.3; the values are within those of stock receivers).
+/// Timeouts of the states (RFC 3208, 6.3). The default values are in the range that other PGM receivers use.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
     /// Maximum waiting time before a NAK ("NAK_BO_IVL").
     pub(super) back_off: Span,
     /// Waiting time for a confirmation ("NAK_RPT_IVL").
     pub(super) confirmation: Span,
-    /// Waiting time for the packet after its confirmation ("NAK_RDATA_IVL").
+    /// Time for which a receiver waits for the packet after a confirmation ("NAK_RDATA_IVL").
     pub(super) data: Span,
-    /// Maximum number of unconfirmed NAKs for a packet ("NAK_NCF_RETRIES").
+    /// Number of unconfirmed NAKs for a packet above which the packet is given up ("NAK_NCF_RETRIES").
     pub(super) most_unconfirmed: u16,
-    /// Maximum number of confirmed NAKs without a repair ("NAK_DATA_RETRIES").
+    /// Number of confirmed NAKs without a repair above which the packet is given up ("NAK_DATA_RETRIES").
     pub(super) most_unanswered: u16,
 }
 
@@ -46,14 +48,14 @@ impl Default for Timeouts {
     }
 }
 
-/// Missing packets. The cost per packet does not grow with their number.
+/// Missing packets. The cost per missing packet does not grow with the number of missing packets.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
     /// Packets that are requested.
     all: BTreeMap<u64, Entry>,
     /// Deadlines of the packets in `all`.
     due: BTreeSet<(Time, u64)>,
-    /// Ranges of packets that wait for their turn, by their first number.
+    /// Ranges of missing packets that are not requested yet, by the first number of the range.
     waiting: BTreeMap<u64, Waiting>,
 }
 
@@ -69,7 +71,7 @@ struct Waiting {
 struct Entry {
     state: State,
     until: Time,
-    /// Time at which the packet's turn began.
+    /// Time at which the packet was moved from `waiting` to `all`.
     begun: Time,
     unconfirmed: u16,
     unanswered: u16,
@@ -98,7 +100,7 @@ impl Missing {
         if has_room { Time::ZERO } else { self.due.first().map_or(Time::NEVER, |(at, _)| *at) }
     }
 
-    /// Adds a gap; its numbers are newer than all missing ones.
+    /// Adds a range of missing packets. Its numbers must be higher than the numbers of all other missing packets.
     pub(super) fn add(&mut self, sqns: Range<u64>, timeouts: &Timeouts, rng: &mut Rng, now: Time) {
         debug_assert!(self.all.last_key_value().is_none_or(|(last, _)| *last < sqns.start));
         if !sqns.is_empty() {
@@ -107,7 +109,7 @@ impl Missing {
         }
     }
 
-    /// Begins requests for waiting packets when it is their turn.
+    /// Moves packets from `waiting` to `all` until `MAX_ASKED` packets are requested.
     fn take_up(&mut self, timeouts: &Timeouts, rng: &mut Rng, now: Time) {
         while self.all.len() < MAX_ASKED
             && let Some((first, row)) = self.waiting.pop_first()
@@ -122,7 +124,7 @@ impl Missing {
         }
     }
 
-    /// Removes a packet that has arrived or was given up. Returns whether it was missing.
+    /// Removes a packet that has arrived or was given up. Returns whether the packet was missing.
     pub(super) fn remove(&mut self, sqn: u64) -> bool {
         if let Some(entry) = self.all.remove(&sqn) {
             return self.due.remove(&(entry.until, sqn));
@@ -137,7 +139,8 @@ impl Missing {
         true
     }
 
-    /// Records that the source has confirmed a NAK of any receiver for this packet: no NAK is sent for now.
+    /// Records that the source has confirmed a NAK of this or another receiver for packet `sqn`. No further NAK is sent before
+    /// the timeout for the packet expires.
     pub(super) fn confirm(&mut self, sqn: u64, timeouts: &Timeouts, now: Time) {
         let Some(entry) = self.all.get_mut(&sqn) else { return };
         self.due.remove(&(entry.until, sqn));
@@ -161,7 +164,8 @@ impl Missing {
         }
     }
 
-    /// Gives up the waiting packets that were already missing at `begun`, because the source has confirmed no request since then.
+    /// Gives up the waiting packets that were already missing at the time `begun`. A packet that was requested since then was
+    /// given up, because the source confirmed no request; requests for the waiting packets would also be in vain.
     fn give_up_waiting(&mut self, begun: Time, due: &mut impl FnMut(Due)) {
         self.waiting.retain(|first, row| {
             let stays = row.since > begun;
@@ -172,7 +176,7 @@ impl Missing {
         });
     }
 
-    /// Advances the packets whose timers have expired, in order. Packets that are given up are removed.
+    /// Processes the packets whose timers have expired, in the order of their numbers. Removes the packets that are given up.
     pub(super) fn on_time(
         &mut self,
         timeouts: &Timeouts,
@@ -211,7 +215,7 @@ impl Missing {
 }
 
 impl Entry {
-    /// Handles the end of the time in this state. Returns whether the packet stays in the list.
+    /// Processes the timeout of the present state. Returns `false` if the packet is given up.
     fn step(
         &mut self,
         sqn: u64,
@@ -246,7 +250,7 @@ impl Entry {
     }
 }
 
-/// Returns the deadline that covers this moment.
+/// Rounds a time up to a multiple of [`TICK`].
 fn tick(at: Time) -> Time {
     Time::from_nanos(at.as_nanos().div_ceil(TICK).saturating_mul(TICK))
 }
@@ -294,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_packet_is_requested_within_the_backoff() {
+    fn nak_for_a_missing_packet_is_sent_within_the_backoff() {
         let mut stage = Stage::missing(3..6);
         let asked = stage.until(50);
         assert_eq!(asked.len(), 3);
@@ -303,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unconfirmed_nak_is_repeated_and_then_given_up() {
+    fn packet_is_given_up_after_repeated_unconfirmed_naks() {
         let mut stage = Stage::missing(7..8);
         let all = stage.until(5_000);
         assert_eq!(all, [Due::Ask(7), Due::Ask(7), Due::Ask(7), Due::GiveUp(7)]);
@@ -311,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn confirmation_suppresses_naks_until_the_data_is_overdue() {
+    fn confirmed_nak_is_repeated_only_when_the_repair_is_overdue() {
         let mut stage = Stage::missing(7..8);
         stage.missing.confirm(7, &TIMEOUTS, stage.now);
         assert_eq!(stage.until(399), []);
@@ -320,7 +324,7 @@ mod tests {
         assert_eq!(stage.until(1_000), [Due::GiveUp(7)]);
     }
 
-    /// One forged SPM makes this number of packets missing.
+    /// A forged SPM can make this number of packets missing.
     #[test]
     fn naks_are_bounded_for_sixty_thousand_missing_packets() {
         let mut stage = Stage::missing(0..65_536);
@@ -338,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn all_unconfirmed_numbers_are_given_up_within_five_seconds() {
+    fn missing_packets_are_given_up_in_5_s_if_no_nak_is_confirmed() {
         let mut stage = Stage::missing(0..65_536);
         let given_up = |all: &[Due]| all.iter().filter(|due| matches!(due, Due::GiveUp(_))).count();
         assert_eq!(given_up(&stage.until(5_000)), 65_536);
@@ -346,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_numbers_are_requested_after_others_arrive() {
+    fn waiting_packets_are_requested_when_requested_ones_arrive() {
         let mut stage = Stage::missing(0..2_000);
         let mut asked = BTreeSet::new();
         while stage.missing.deadline() <= Time::ZERO + Span::from_secs(20) {
@@ -363,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_numbers_arrive_and_expire_in_any_order() {
+    fn waiting_packets_arrive_and_expire_in_any_order() {
         let mut stage = Stage::missing(0..1_000);
         for sqn in [999, 700, 600, 0, 701] {
             assert!(stage.missing.remove(sqn) && !stage.missing.remove(sqn), "{sqn}");
@@ -376,14 +380,14 @@ mod tests {
     }
 
     #[test]
-    fn received_numbers_are_not_requested() {
+    fn packet_that_arrives_before_its_nak_is_not_requested() {
         let mut stage = Stage::missing(7..9);
         assert!(stage.missing.remove(7) && !stage.missing.remove(7));
         assert_eq!(stage.until(50), [Due::Ask(8)]);
     }
 
     #[test]
-    fn numbers_before_the_trail_are_removed() {
+    fn missing_packets_before_the_trail_are_removed() {
         let mut stage = Stage::missing(7..12);
         let mut gone = Vec::new();
         stage.missing.expire(10, |sqns| gone.extend(sqns));

@@ -1,4 +1,5 @@
-//! The receiver's session over PGM: gaps, NAKs, order, and the receiver part of the source's scheme, if there is one.
+//! The receiver of a session over PGM: detects missing packets, sends NAKs and delivers packets in order. Runs the receiver part
+//! of the source's scheme, if there is one.
 
 use super::content_writer::ContentWriter;
 use super::missing::{Due, Missing, Timeouts};
@@ -27,19 +28,19 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
-/// Maximum number of packets that wait for a missing one, and maximum jump of a number.
+/// Maximum number of packets that wait until an earlier packet arrives. After a larger jump, skipped packets are lost.
 pub(super) const MAX_HELD: u64 = 1 << 16;
 /// Maximum number of buffers stored for reuse.
 const MAX_SPARE: usize = 1024;
-/// Maximum number of unconfirmed NAKs for a packet after the source has announced its end, as it answers only for a while.
+/// Maximum number of unconfirmed NAKs for a packet once the end is announced: the source then answers only for a limited time.
 const UNCONFIRMED_AFTER_FIN: u16 = 5;
-/// Time without newer packets after which an announced end is accepted. The source's next packet refutes a forged one.
+/// Time after which an announced end is accepted, unless a newer packet arrives and shows that the announcement is forged.
 const FIN_HOLDS: Span = Span::from_secs(1);
 /// Interval between requests for an SPM.
 const SPMR_EVERY: Span = Span::from_millis(250);
-/// Number of packets with higher numbers before one counts as lost to the scheme (RFC 5681, 3.2).
+/// Number of later packets that must arrive before a missing packet counts as lost for the scheme (RFC 5681, 3.2).
 const REORDERING: u8 = 3;
-/// Start of internal numbers, which leaves room for numbers before the first one.
+/// Internal number that corresponds to packet number 0. It leaves room for numbers below the first packet's number.
 const BASE: u64 = 1 << 32;
 
 /// Parameters of a receiver session.
@@ -54,12 +55,12 @@ pub(super) struct Setup {
     pub(super) join_timeout: Option<Span>,
     pub(super) idle_timeout: Span,
     pub(super) timeouts: Timeouts,
-    /// Maximum number of packets that wait for a missing one: [`MAX_HELD`], or fewer for a fuzzer, which needs speed.
+    /// Maximum number of packets that wait until an earlier packet arrives: [`MAX_HELD`], or a lower value to make fuzzing fast.
     pub(super) most_held: u64,
     pub(super) rng: Rng,
 }
 
-/// Opens the destination of content, once the session is known.
+/// Function that opens the destination of the content, once the session is known.
 pub(super) type Open = Box<dyn FnMut(Tsi) -> Result<ContentWriter, Error> + Send>;
 
 pub(crate) struct PgmReceiver {
@@ -87,44 +88,44 @@ struct ReportedProgress {
     missed: u64,
 }
 
-/// The received session: the first one whose packets arrived.
+/// The received session, which is the first session from which a packet arrived.
 struct Stream {
     tsi: Tsi,
     address: Ipv4Addr,
-    /// Destination of NAKs, once an SPM has stated it.
+    /// Address to which NAKs are sent; `None` until an SPM has stated it.
     path: Option<Ipv4Addr>,
     spm_sqn: Option<u32>,
     writer: ContentWriter,
     most_held: u64,
     /// Number of the next packet to be delivered.
     next: u64,
-    /// Number after the newest known packet; `None` before the first.
+    /// One more than the number of the newest known packet; `None` before the first packet is known.
     end: Option<u64>,
     /// States of the packets from `next` to `end`.
     places: VecDeque<PacketState>,
     spare: Vec<Vec<u8>>,
     missing: Missing,
-    /// Packets before `next`, after a leap larger than the window.
+    /// Packets before `next` that are not delivered yet, because the packet number has jumped.
     leap: Option<Leap>,
-    /// End of the session as announced by the source, and the time of the announcement.
+    /// One more than the number of the last packet, as the source announced it, and the time of this announcement.
     fin: Option<(u64, Time)>,
     first_at: Time,
     last_received_at: Time,
     data_at: Time,
     spmr_at: Time,
-    /// Bit k is set if the packet k before the newest has arrived.
+    /// Bit k is set if the packet that is k numbers before the newest packet has arrived.
     recent: u32,
     pgmcc: Option<(PgmccData, Time)>,
     scheme: Option<SchemeEnd>,
 }
 
-/// A leap of packet numbers: the packets before it, and the number of later packets that are lost without an entry.
+/// A jump of the packet number: states of the packets before the jump, and number of skipped packets, which are lost.
 struct Leap {
     before: VecDeque<PacketState>,
     skipped: u64,
 }
 
-/// State of a packet that is not delivered yet.
+/// State of a packet that has not been delivered yet.
 enum PacketState {
     Missing,
     Here { bytes: Vec<u8>, fragment: Option<Fragment> },
@@ -228,7 +229,7 @@ impl PgmReceiver {
         self.deliver(now)
     }
 
-    /// Delivers the packets that are in order, and checks whether the session is complete.
+    /// Delivers all packets up to the next missing packet, and checks whether the session is complete.
     fn deliver(&mut self, now: Time) -> Result<(), Error> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
         stream.deliver(&mut self.report).map_err(StorageError::Pipe)?;
@@ -264,7 +265,7 @@ impl PgmReceiver {
         self.check_timeouts(now);
     }
 
-    /// Sends the NAKs that are due, or requests the SPM that states their address.
+    /// Sends the NAKs whose time has come. If the address for NAKs is unknown, requests an SPM, which contains the address.
     fn ask(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if stream.missing.deadline() > now {
@@ -332,7 +333,7 @@ impl PgmReceiver {
                 loss: (loss(&content) * 65_536.0) as u16,
                 from: self.setup.local.into(),
             });
-            // A source that is not faircast understands only PGMCC's own fields.
+            // Sources of other programs understand only the fields of PGMCC.
             let extension = (known != FOREIGN).then_some(OwnOption::Content(content));
             self.say(ack, Options { extension, pgmcc_feedback, ..Options::default() }, to);
         }
@@ -349,7 +350,7 @@ impl PgmReceiver {
             payload: &[],
         };
         let from = self.feedback.len();
-        // If a number of the scheme does not fit, the report is omitted and the session continues.
+        // If a number of the scheme does not fit its field, this report is omitted and the session continues.
         if codec::encode(&mut self.feedback, &packet).is_ok() {
             self.feedback_lens.push_back((self.feedback.len() - from, to));
         }
@@ -501,7 +502,7 @@ struct Arrived {
     repair: bool,
 }
 
-/// Number for a scheme whose source is not faircast.
+/// Scheme number for a source of another program, which runs PGMCC.
 const FOREIGN: u8 = u8::MAX;
 
 impl Stream {
@@ -530,7 +531,7 @@ impl Stream {
         }
     }
 
-    /// Returns the full number of a packet: the one nearest to the newest known number.
+    /// Returns the internal number of a packet with the number `wire`: of all candidates, the nearest to the newest known number.
     fn unwrap(&self, wire: u32) -> u64 {
         self.end.map_or(BASE + u64::from(wire), |end| Seq::unwrap(Seq(end), wire).0)
     }
@@ -559,16 +560,16 @@ impl Stream {
         }
     }
 
-    /// Returns whether all packets are delivered and the announced end, which may be forged, has held for `FIN_HOLDS`.
+    /// Returns whether all packets up to the announced end are delivered and the announcement is at least `FIN_HOLDS` old.
     fn has_ended(&self, now: Time) -> bool {
         self.fin.is_some_and(|(end, since)| self.next >= end && now.since(since) >= FIN_HOLDS)
     }
 
-    /// Records that all packets before `end` have been sent: packets that have not arrived are missing.
+    /// Records that all packets before `end` have been sent. Packets between the newest known packet and `end` are now missing.
     fn extend(&mut self, end: u64, timeouts: &Timeouts, rng: &mut Rng, now: Time) {
         let Some(mut known) = self.end.filter(|known| *known < end) else { return };
         if end - self.next > self.most_held {
-            // The oldest missing packets are given up for room. Packets beyond the storage are not requested at all.
+            // The oldest missing packets are given up to make room. Skipped packets that cannot be stored are never requested.
             let first_stored = end - self.most_held;
             self.missing.expire(first_stored, |_| {});
             if first_stored > known {
@@ -587,7 +588,7 @@ impl Stream {
         self.end = Some(end);
     }
 
-    /// Skips this number of packets after the newest known one; they are lost and get no entry.
+    /// Skips `skipped` packets after the newest known packet. The skipped packets are lost and get no state.
     fn leap(&mut self, skipped: u64) {
         let before = std::mem::take(&mut self.places);
         match &mut self.leap {
@@ -659,7 +660,7 @@ impl Stream {
         }
     }
 
-    /// Gives up packets before the source's window, which will not arrive.
+    /// Gives up missing packets before `wire`. They have left the source's window, so the source cannot repair them.
     fn trail(&mut self, wire: u32) {
         let Some(end) = self.end else { return };
         let trail = self.unwrap(wire).min(end);
@@ -712,7 +713,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Passes a data packet to the scheme's receiver, if the source's scheme has one.
+    /// Passes a data packet to the receiver part of the source's scheme, if there is one.
     fn report_scheme(
         &mut self,
         options: &Options<'_>,
@@ -747,7 +748,7 @@ impl Stream {
     }
 }
 
-/// Converts the fields of a stock PGMCC source to a stamp. PGM's packet numbers serve as the scheme's numbers.
+/// Converts the fields of a PGMCC source of another program to a stamp, with PGM's packet numbers as the scheme's numbers.
 fn foreign(pgmcc: PgmccData, arrived: Arrived) -> Stamp {
     let acker = match pgmcc.acker {
         IpAddr::V4(address) => receiver_id(address),
@@ -765,7 +766,7 @@ fn foreign(pgmcc: PgmccData, arrived: Arrived) -> Stamp {
 }
 
 impl SchemeEnd {
-    /// Numbers of a faircast source begin with zero. `base` is added to numbers of a foreign source, which begin anywhere.
+    /// Passes a data packet to the scheme, with `base` added to its packet number (0 for faircast's sources).
     fn on_data(&mut self, stamp: &Stamp, arrived: Arrived, base: u64, rng: &mut Rng, now: Time) {
         let seq = Seq::unwrap(self.newest, stamp.seq);
         let micros = Seq::unwrap(Seq(self.newest_micros), stamp.micros).0;

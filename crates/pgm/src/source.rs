@@ -1,4 +1,4 @@
-//! The source's session over PGM: selection and timing of packets, and processing of NAKs.
+//! The source of a session over PGM: selects packets, determines their times of sending, and processes NAKs.
 //!
 //! ```text
 //!   LeadIn -- every receiver has had time to hear of the source --> Sending -- no more content, nothing
@@ -28,20 +28,21 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 const BASE: Layer = Layer(0);
-/// Bytes of IP and UDP headers, which count for a scheme.
+/// Bytes of IP and UDP headers of a packet. Schemes count these bytes.
 pub(super) const OVERHEAD: usize = 28;
-/// Maximum number of datagrams and bytes in one call of the kernel.
+/// Maximum number of datagrams in one system call, and maximum number of bytes.
 const MAX_SEGMENTS: usize = 64;
 const MAX_BYTES: usize = 65_000;
-/// Packets that are due within this time are sent together.
+/// Packets whose times of sending are within this period are sent together.
 const BURST: Span = Span::from_millis(1);
-/// Period before the first packet in which the source announces its empty window, and the interval of these announcements.
-/// Without them, a receiver would not notice losses before the first packet that it receives.
+/// Duration of the announcements of the empty window before the first packet is sent, and their interval. Without these
+/// announcements, a receiver could not detect the loss of packets before the first packet that it receives.
 const LEAD_IN: Span = Span::from_millis(1_000);
 const LEAD_IN_EVERY: Span = Span::from_millis(100);
-/// Interval of SPMs while packets flow, and after a long pause (RFC 3208, 5.1.4: ambient SPMs).
+/// Interval of SPMs while data packets are sent, and after a long pause of data packets (RFC 3208, 5.1.4: ambient SPMs).
 const AMBIENT: Span = Span::from_secs(1);
-/// Intervals of SPMs after the newest packet, so that receivers detect its loss (5.1.4: heartbeat SPMs).
+/// Intervals between SPMs after the newest data packet, by which receivers detect the loss of this packet (5.1.4: heartbeat
+/// SPMs).
 const HEARTBEATS: [Span; 6] = [
     Span::from_millis(100),
     Span::from_millis(100),
@@ -52,21 +53,21 @@ const HEARTBEATS: [Span; 6] = [
 ];
 /// Minimum interval between SPMs that answer requests.
 const SPM_SPACING: Span = Span::from_millis(20);
-/// Number of announcements of the end, and their interval.
+/// Number of SPMs that announce the end of the session, and their interval.
 const FINS: u8 = 3;
 const FIN_EVERY: Span = Span::from_millis(100);
-/// Limits of the interval between two transmissions of a packet, which is a round trip of the group. NAKs sent during this
-/// interval request a repair that is already in transit.
+/// Limits of the minimum interval between two transmissions of a packet. The interval is the longest round-trip time in the
+/// group: NAKs that arrive earlier request a repair that is still in transit.
 const SUPPRESS_MIN: Span = Span::from_millis(20);
 const SUPPRESS_MAX: Span = Span::from_millis(200);
-/// Maximum number of consecutive repairs while there is new content. A receiver that requests all packets can therefore not stop
-/// the session.
+/// Maximum number of consecutive repairs while new content waits. Without this maximum, a receiver that requests all packets
+/// could stop the session.
 const REPAIRS_IN_A_ROW: u32 = 3;
-/// Maximum number of confirmations per second; further NAKs are processed without one.
+/// Maximum number of NCFs per second. Further NAKs are processed without a confirmation.
 const MAX_CONFIRMATIONS: u32 = 1_000;
-/// Interval of checking a pipe while there is no content to send.
+/// Interval at which a pipe is checked for content while there is no content to send.
 const POLL: Span = Span::from_millis(5);
-/// Maximum number of remembered hosts that have sent NAKs or acknowledgements.
+/// Maximum number of stored addresses of hosts that have sent NAKs or acknowledgements.
 const MAX_REPORTERS: usize = 100_000;
 
 /// Parameters of a source session.
@@ -122,9 +123,9 @@ pub(crate) struct PgmSource {
     repairs: VecDeque<u64>,
     /// Number of repairs since the last new packet.
     repairs_in_a_row: u32,
-    /// Start of the present second, and number of confirmations in it.
+    /// Start of the present second, and number of NCFs sent in it.
     confirmations: (Time, u32),
-    /// Whole datagrams that are not paced, with their lengths.
+    /// Datagrams that are sent immediately, without pacing; `control_lens` has their lengths.
     control: Vec<u8>,
     control_lens: VecDeque<usize>,
     linger: Span,
@@ -132,7 +133,7 @@ pub(crate) struct PgmSource {
     clocks: Clocks,
     spm_sqn: u32,
     heartbeat: usize,
-    /// Bytes of the newest data packet without its payload.
+    /// Bytes of the newest data packet's header and options.
     header: usize,
     reporters: BTreeMap<ReceiverId, Reporter>,
     total: Option<u64>,
@@ -157,7 +158,7 @@ struct Clocks {
 /// A host that has sent feedback.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reporter {
-    /// Whether it runs the scheme's receiver. Its NAKs are then not passed to the scheme.
+    /// Whether the host runs the receiver part of the scheme. The host's NAKs are then not passed to the scheme.
     speaks: bool,
 }
 
@@ -243,7 +244,8 @@ impl PgmSource {
         }
     }
 
-    /// Confirms a NAK immediately, passes it to the scheme, and repairs the stored packets.
+    /// Confirms a NAK immediately and reports the missing packets to the scheme. Schedules repairs of the requested packets that
+    /// are still stored.
     fn on_nak(&mut self, nak: Nak, options: &Options<'_>, from: ReceiverId, now: Time) {
         self.report.naks += 1;
         self.sign_of_life(now);
@@ -281,7 +283,7 @@ impl PgmSource {
         self.push_control(ncf, options);
     }
 
-    /// Handles a request for a packet in the window.
+    /// Handles a request for a packet that is in the window.
     fn on_missing(
         &mut self,
         sqn: u64,
@@ -294,7 +296,7 @@ impl PgmSource {
         let spacing = self.spacing();
         let revealed_at = revealing.and_then(|later| self.window.packet(later)).map(|it| it.0.born);
         let Some(sent) = self.window.get(sqn) else { return };
-        // A NAK long after the first one for the same loss is a repetition: the repair has not been sent yet.
+        // If a NAK arrives long after the first NAK for the same loss, it repeats a request whose repair has not been sent yet.
         let repeated = !sent.named_at.is_never() && now.since(sent.named_at) > spacing;
         if sent.named_at.is_never() {
             sent.named_at = now;
@@ -309,10 +311,11 @@ impl PgmSource {
         }
         let hold = match feedback {
             Some(feedback) => held(&known, feedback.stamp, now),
-            // Karn: a NAK of a repaired packet does not show to which transmission it belongs.
+            // Karn's rule: if a packet was sent several times, a NAK does not show which transmission was lost.
             None if known.times > 1 => Span::MAX,
-            // A receiver detects a loss only when the next packet arrives. At low rates, and while the scheme is silent after a
-            // cut, that wait would be most of the sample. A long sample would then keep the rate low.
+            // A receiver detects a loss only when a later packet arrives. At low rates, and while the scheme is silent after a
+            // cut, most of the time between transmission and NAK is the wait for this later packet. Such long samples would keep
+            // the rate low, so the wait is subtracted.
             None => revealed_at.map_or(Span::MAX, |at| at.since(known.born)),
         };
         let content = ReportContent::Lost {
@@ -324,7 +327,7 @@ impl PgmSource {
         self.pass_on(from, content, now);
     }
 
-    /// Processes an acknowledgement in faircast's own fields, or in PGMCC's.
+    /// Processes an acknowledgement with the fields of faircast or of PGMCC.
     fn on_ack(&mut self, ack: Ack, options: &Options<'_>, from: ReceiverId, now: Time) {
         self.sign_of_life(now);
         if let Some(OwnOption::Content(content)) = options.extension {
@@ -337,7 +340,7 @@ impl PgmSource {
         let newest = Seq::unwrap(Seq(self.window.next()), ack.newest).0;
         let Some((sent, _)) = self.window.packet(newest) else { return };
         let sent = *sent;
-        // The scheme numbers transmissions, but PGM numbers packets: repairs make the two numbers diverge.
+        // The scheme numbers transmissions, and PGM numbers packets. The two numbers differ once a packet is sent again.
         let mut bitmap: u32 = 0;
         for back in (0..32).filter(|back| ack.bitmap >> back & 1 != 0) {
             let Some((other, _)) = newest.checked_sub(back).and_then(|sqn| self.window.packet(sqn)) else {
@@ -361,7 +364,7 @@ impl PgmSource {
         self.refuse_effects();
     }
 
-    /// Checks that the scheme has no output except the source's packets.
+    /// Fails if the scheme has requested an effect, because a PGM source can only send data packets.
     fn refuse_effects(&mut self) {
         if let Some(effect) = self.effects.refuse() {
             self.failure.get_or_insert(Error::effect("source", &effect));
@@ -373,7 +376,7 @@ impl PgmSource {
         self.source.control(SourceControl::SignOfLife, now);
     }
 
-    /// Returns the minimum interval between two transmissions of a packet.
+    /// Returns the minimum interval between two transmissions of the same packet.
     fn spacing(&self) -> Span {
         self.source.observe().rtt_max.max(SUPPRESS_MIN).min(SUPPRESS_MAX)
     }
@@ -424,7 +427,7 @@ impl PgmSource {
         }
     }
 
-    /// Stops reading content; ends as soon as no packet is missing.
+    /// Stops reading content. The session then ends soon, when receivers request no more packets.
     fn drain(&mut self, now: Time) {
         if self.phase == Phase::LeadIn {
             return self.close(now);
@@ -449,7 +452,7 @@ impl PgmSource {
         }
     }
 
-    /// Appends the next datagrams, if any are due, to `out`, after clearing `out`.
+    /// Clears `out` and writes the datagrams to it that must be sent now, if any.
     fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         out.clear();
         if let Some(len) = self.control_lens.pop_front() {
@@ -479,8 +482,8 @@ impl PgmSource {
             }
             let len = out.len() - from;
             if segment > 0 && len > segment {
-                // The scheme's fields are longer than in the preceding packets, so this packet is sent separately, directly after
-                // them.
+                // This packet has longer fields of the scheme than the preceding packets, so it is sent separately, directly
+                // after them.
                 self.control.extend_from_slice(&out[from..]);
                 self.control_lens.push_back(len);
                 out.truncate(from);
@@ -494,8 +497,8 @@ impl PgmSource {
         (segment > 0).then_some(Transmit { segment, to: self.to, hops: None })
     }
 
-    /// Chooses the next packet. Repairs precede new packets, because receivers deliver in order. The number of consecutive
-    /// repairs is limited.
+    /// Selects the next packet. Repairs precede new packets, because receivers deliver packets in order. The number of
+    /// consecutive repairs is limited while new content waits.
     fn choose(&mut self, now: Time) -> Option<Choice> {
         if self.repairs_in_a_row >= REPAIRS_IN_A_ROW {
             self.stage(now);
@@ -559,7 +562,7 @@ impl PgmSource {
         sent.fragment
     }
 
-    /// Returns the options of data: the position of a fragment, and the fields of the scheme.
+    /// Returns the options of a data packet: the position of a fragment in its unit, and the fields of the scheme.
     fn options(
         &self,
         stamp: &Stamp,
@@ -761,7 +764,8 @@ fn fraction(feedback: PgmccFeedback) -> f32 {
     f32::from(feedback.loss) / 65_536.0
 }
 
-/// Returns the time that a receiver held a packet. The receiver returns the packet's stamp plus that time, in milliseconds.
+/// Returns the time for which a receiver held a packet before it sent feedback. `stamp` is the packet's stamp plus this time, in
+/// milliseconds.
 fn held(sent: &Sent, stamp: u32, now: Time) -> Span {
     let round_trip = u64::from(millis(now).wrapping_sub(stamp));
     if round_trip > u64::from(u32::MAX / 2) {

@@ -1,4 +1,4 @@
-//! A source and receivers on a link with delay and loss, in simulated time.
+//! A source and receivers in simulated time, connected by links with delay and loss.
 
 use super::content_writer::ContentWriter;
 use super::feed::{Feed, Input, ReadResult};
@@ -60,7 +60,7 @@ struct Plan {
     loss: f64,
     first: u32,
     window: WindowLimits,
-    /// Time after its first data during which the source receives no packet.
+    /// Time after the first data packet in which the source receives no packets.
     deaf: Span,
 }
 
@@ -94,7 +94,7 @@ struct Outcome {
     received: Vec<(Result<PgmReceiveReport, Error>, Vec<u8>)>,
 }
 
-/// The source, host 0, and the receivers, which are the following hosts.
+/// A network of hosts: the source is host 0, and the receivers are the following hosts.
 struct Network {
     plan: Plan,
     source: source::PgmSource,
@@ -261,7 +261,7 @@ fn units_arrive_in_order_despite_losses() {
 }
 
 #[test]
-fn no_nak_is_sent_without_losses() {
+fn receiver_without_losses_sends_no_nak() {
     let outcome = everybody_has_everything(Plan { loss: 0.0, ..Plan::default() });
     assert_eq!((outcome.sent.naks, outcome.sent.repairs), (0, 0));
 }
@@ -288,7 +288,7 @@ fn all_data_arrives_when_packet_numbers_wrap() {
 }
 
 #[test]
-fn unrecoverable_loss_is_reported() {
+fn receiver_reports_packets_that_could_not_be_repaired() {
     let window = WindowLimits { age: Span::from_millis(500), ..WindowLimits::default() };
     let outcome = run(Plan { window, deaf: Span::from_secs(2), loss: 0.05, ..Plan::default() });
     let lost: u64 =
@@ -298,13 +298,13 @@ fn unrecoverable_loss_is_reported() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_session() {
+fn runs_with_the_same_random_seed_send_the_same_packets() {
     let (one, other) = (run(Plan::default()), run(Plan::default()));
     assert_eq!(one.sent, other.sent);
 }
 
 #[test]
-fn session_with_an_empty_file_ends() {
+fn session_that_sends_an_empty_file_ends() {
     let outcome = run(Plan { content: Vec::new(), loss: 0.0, ..Plan::default() });
     assert_eq!(outcome.sent.packets, 0);
     assert!(outcome.received.iter().all(|(report, written)| report.is_ok() && written.is_empty()));

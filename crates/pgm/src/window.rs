@@ -1,14 +1,14 @@
-//! The transmit window: sent packets that can be sent again.
+//! The transmit window: the sent packets that are stored for repairs.
 
 use super::WindowLimits;
 use crate::codec::Fragment;
 use faircast_core::packet::Seq;
 use faircast_core::time::Time;
 
-/// Minimum number of packets of a window, for any packet size.
+/// Minimum number of packets that a window can store, whatever the size of a packet.
 const MIN_PACKETS: usize = 256;
 
-/// Sent packets in a ring. Its memory is allocated once, and the system provides pages as they are used.
+/// Sent packets in a ring. Its address space is allocated once; the kernel provides memory pages when they are first written to.
 pub(super) struct TransmitWindow {
     limits: WindowLimits,
     slot: usize,
@@ -22,9 +22,9 @@ pub(super) struct TransmitWindow {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sent {
     len: usize,
-    /// Position in an application data unit, if it is a fragment.
+    /// Position in an application data unit; `None` if the packet is not a fragment.
     pub(super) fragment: Option<Fragment>,
-    /// The scheme's numbers of the first and of the newest transmission.
+    /// The numbers of the first and of the newest transmission by the scheme's numbering.
     pub(super) first: Seq,
     pub(super) newest: Seq,
     /// Times of the first and the newest transmission.
@@ -32,7 +32,7 @@ pub(super) struct Sent {
     pub(super) sent_at: Time,
     /// Number of transmissions.
     pub(super) times: u32,
-    /// Time of the first report of its loss since its latest transmission.
+    /// Time of the first NAK for the packet since its latest transmission; [`Time::NEVER`] before such a NAK.
     pub(super) named_at: Time,
     /// Whether the packet waits to be sent again.
     pub(super) repair: Repair,
@@ -45,7 +45,7 @@ pub(super) enum Repair {
 }
 
 impl TransmitWindow {
-    /// Creates a window for payloads of up to `slot` bytes whose first packet has the number `first`.
+    /// Creates a window for payloads of at most `slot` bytes. Its first packet will have the number `first`.
     pub(super) fn new(limits: WindowLimits, slot: usize, first: u64) -> TransmitWindow {
         let slots = (limits.bytes / slot.max(1)).max(MIN_PACKETS);
         let empty = Sent {
@@ -59,7 +59,7 @@ impl TransmitWindow {
             named_at: Time::NEVER,
             repair: Repair::None,
         };
-        // The system provides zeroed memory of this size only when it is written to.
+        // For zeroed memory of this size, the kernel provides pages only when they are first written to.
         TransmitWindow {
             limits,
             slot,
@@ -70,7 +70,7 @@ impl TransmitWindow {
         }
     }
 
-    /// Returns the oldest packet that can be repaired.
+    /// Returns the number of the oldest packet that the source can repair.
     pub(super) fn trail(&self) -> u64 {
         self.trail
     }
@@ -84,7 +84,7 @@ impl TransmitWindow {
         (sqn % self.sent.len() as u64) as usize
     }
 
-    /// Stores a packet that is sent now under the scheme's number `seq`; returns PGM's number.
+    /// Stores the payload of a packet that is sent now under the scheme's number `seq`. Returns PGM's number of the packet.
     pub(super) fn push(&mut self, payload: &[u8], fragment: Option<Fragment>, seq: Seq, now: Time) -> u64 {
         let sqn = self.next;
         if sqn - self.trail == self.sent.len() as u64 {
@@ -107,20 +107,20 @@ impl TransmitWindow {
         sqn
     }
 
-    /// Drops packets that have become too old.
+    /// Drops packets that exceed the maximum age.
     pub(super) fn forget(&mut self, now: Time) {
         while self.trail < self.next && now.since(self.sent[self.at(self.trail)].born) > self.limits.age {
             self.trail += 1;
         }
     }
 
-    /// Returns the state of a packet in the window.
+    /// Returns the state of packet `sqn`, if it is in the window.
     pub(super) fn get(&mut self, sqn: u64) -> Option<&mut Sent> {
         let at = self.at(sqn);
         if (self.trail..self.next).contains(&sqn) { Some(&mut self.sent[at]) } else { None }
     }
 
-    /// Returns the state and the payload of a packet in the window.
+    /// Returns the state and the payload of packet `sqn`, if it is in the window.
     pub(super) fn packet(&self, sqn: u64) -> Option<(&Sent, &[u8])> {
         let at = self.at(sqn);
         let sent = &self.sent[at];
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn packet_stays_in_the_window_until_it_expires() {
+    fn packet_stays_in_the_window_until_its_maximum_age() {
         let mut window = window(1 << 20);
         let sqn = window.push(b"first", None, Seq(0), Time::ZERO);
         window.forget(Time::ZERO + Span::from_secs(10));

@@ -27,18 +27,18 @@ pub enum EncodeError {
     #[error("{0} bytes of data do not fit a PGM packet; use at most 65535")]
     TooLong(usize),
     /// A NAK has more sequence numbers than fit.
-    #[error("a NAK cannot name {0} packets; use several")]
+    #[error("a NAK cannot list {0} packets; use several NAKs")]
     TooManySequences(usize),
     /// The type is only parsed, never sent.
-    #[error("packets of type {0:#04x} are not sent")]
+    #[error("packets of type {0:#04x} cannot be sent: this program only reads them")]
     NotSent(u8),
-    /// A number of the scheme does not fit its field.
+    /// A number in the scheme's fields is too large for its field.
     #[error(transparent)]
     Scheme(#[from] faircast_wire::EncodeError),
 }
 
-/// Computes the Internet checksum of a packet (RFC 3208, 8), counting the checksum field as zero. A result of zero becomes all
-/// ones, because zero would mean that there is no checksum.
+/// Computes the Internet checksum of a packet (RFC 3208, 8); the checksum field counts as zero. If the result is zero, returns
+/// all ones, because a checksum of zero means that the packet has no checksum.
 pub fn checksum(packet: &[u8]) -> u16 {
     let (pairs, odd) = packet.as_chunks::<2>();
     let mut sum: u64 = pairs.iter().map(|pair| u64::from(u16::from_be_bytes(*pair))).sum();
@@ -57,7 +57,7 @@ pub fn checksum(packet: &[u8]) -> u16 {
     }
 }
 
-/// Returns the bytes of a data packet with this payload and these options.
+/// Returns the length in bytes of a data packet with these options and a payload of `payload` bytes.
 pub fn data_len(options: &Options<'_>, payload: usize) -> usize {
     let stamp = match &options.extension {
         Some(OwnOption::Stamp(stamp)) => OPTION_HEADER + Stamp::len_with(&stamp.mark),
@@ -73,10 +73,10 @@ const fn address_len(address: IpAddr) -> usize {
     if address.is_ipv4() { 4 } else { 16 }
 }
 
-/// Appends a packet, with its checksum. On an error `out` is unchanged.
+/// Appends a packet, with its checksum, to `out`. On an error `out` stays unchanged.
 ///
 /// # Errors
-/// When a value does not fit its field, or the packet is of a type that is never sent.
+/// When a value does not fit its field, or the packet is of a type that faircast never sends.
 pub fn encode(out: &mut Vec<u8>, packet: &Packet<'_>) -> Result<(), EncodeError> {
     let start = out.len();
     put(out, packet, start).inspect_err(|_| out.truncate(start))
@@ -129,7 +129,7 @@ fn put_address(out: &mut Vec<u8>, address: IpAddr, between: u16) {
     }
 }
 
-/// Appends the options and returns the header's flags for them.
+/// Appends the options. Returns the flags of the packet header that announce them.
 fn put_options(out: &mut Vec<u8>, options: &Options<'_>) -> Result<u8, EncodeError> {
     let start = out.len();
     out.extend_from_slice(&[LENGTH, LENGTH_LEN as u8, 0, 0]);
@@ -200,7 +200,7 @@ impl List<'_> {
         let at = self.out.len();
         self.out.extend_from_slice(&[kind, 0, 0, own]);
         let done = value(self.out);
-        // The longest option is a full list of a NAK: 4 + 62 * 4 bytes.
+        // The length fits one byte: the longest option is a full list of a NAK with 4 + 62 * 4 bytes.
         self.out[at + 1] = (self.out.len() - at) as u8;
         self.last = Some(at);
         done

@@ -1,4 +1,4 @@
-//! PGM (RFC 3208), in UDP as OpenPGM encapsulates it: a second wire format.
+//! A second wire format of faircast: PGM (RFC 3208), encapsulated in UDP as in OpenPGM.
 //!
 //! ```text
 //!  0               1               2               3
@@ -16,12 +16,13 @@
 //! P: parity   T: varying lengths of parity packets   N: options for routers   E: options are present
 //! ```
 //!
-//! [`parse`] is total: it accepts any bytes, never panics and never allocates. [`encode()`] appends to a buffer. The two ports in
-//! packets belong to PGM and identify the session together with the GSI. In packets towards the source they are swapped. The UDP
-//! ports below PGM belong to the sockets.
+//! [`parse`] accepts any bytes, never panics and never allocates. [`encode()`] appends to a buffer. The two ports in a packet are
+//! PGM's ports; one of them and the GSI identify the session. In packets towards the source, the two ports are swapped. The ports
+//! of UDP belong to the sockets.
 //!
-//! One option, of type [`OPT_FAIRCAST`], is faircast's own. It contains the fields of a source's scheme for its receivers
-//! ([`Stamp`]), or the report of a receiver's scheme. Other programs skip it (RFC 3208, 9: the extensibility bits are zero).
+//! faircast adds one option to PGM, [`OPT_FAIRCAST`]. It contains either the fields of a source's scheme for its receivers
+//! ([`Stamp`]), or a report of a receiver's scheme. Other programs skip this option (RFC 3208, 9: the extensibility bits are
+//! zero).
 
 mod encode;
 mod option;
@@ -43,20 +44,20 @@ use std::net::IpAddr;
 
 /// Bytes of the header that all packets have.
 pub const HEADER_LEN: usize = 16;
-/// Bytes of a data packet before its options or its payload.
+/// Bytes of a data packet before its options, or before its payload if it has no options.
 pub const DATA_HEADER_LEN: usize = HEADER_LEN + 8;
-/// The option for the fields of faircast's schemes; RFC 3208 does not assign the number.
+/// The option for the fields of faircast's schemes. RFC 3208 does not assign this number.
 pub const OPT_FAIRCAST: u8 = 0x7e;
-/// Maximum length of an application data unit, in bytes; OpenPGM refuses longer ones.
+/// Maximum length of an application data unit, in bytes. OpenPGM refuses longer units.
 pub const MAX_APDU: usize = 65_535;
-/// Maximum number of fragments of an application data unit; OpenPGM refuses more.
+/// Maximum number of fragments of an application data unit. OpenPGM refuses units with more fragments.
 pub const MAX_FRAGMENTS: usize = 16;
 
-/// The source's identifier, which it chooses at random (RFC 3208, 8).
+/// The identifier of a source, which the source chooses at random (RFC 3208, 8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Gsi(pub [u8; 6]);
 
-/// A session: its source's GSI and source port (RFC 3208, 8: "transport session identifier").
+/// The identifier of a session: the GSI and the source port of the source (RFC 3208, 8: "transport session identifier").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Tsi {
     /// Identifier of the source.
@@ -68,7 +69,7 @@ pub struct Tsi {
 /// A packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Packet<'a> {
-    /// Identifier of the source, also in packets towards the source.
+    /// Identifier of the source, even in packets that receivers send.
     pub gsi: Gsi,
     /// PGM's own source port.
     pub source_port: u16,
@@ -82,26 +83,26 @@ pub struct Packet<'a> {
     pub payload: &'a [u8],
 }
 
-/// Content of a packet, by type.
+/// Fields that depend on the type of the packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Body {
-    /// Position of the source and of its window (RFC 3208, 8.1: "source path message").
+    /// Address of the source, and the limits of its window (RFC 3208, 8.1: "source path message").
     Spm(Spm),
     /// Original data (8.2).
     Odata(Data),
     /// Repair data (8.2).
     Rdata(Data),
-    /// Packets are missing (8.3).
+    /// Request for missing packets (8.3).
     Nak(Nak),
-    /// Packets were missing, and another host has requested them (8.3).
+    /// Notice of a host that packets were missing and that another host has requested them (8.3).
     Nnak(Nak),
-    /// The source has received the NAK (8.3: "NAK confirmation").
+    /// Confirmation that the source has received a NAK (8.3: "NAK confirmation").
     Ncf(Nak),
     /// A receiver requests a source path message (13.6).
     Spmr,
-    /// A count of receivers (14.7), neither sent nor answered here.
+    /// Poll for counting receivers (14.7). faircast does not send polls and does not answer them.
     Poll,
-    /// An answer to a count of receivers.
+    /// Response to a poll.
     Polr,
     /// Acknowledgement of recent packets (draft-ietf-rmt-bb-pgmcc, in OpenPGM's encoding).
     Ack(Ack),
@@ -112,9 +113,9 @@ pub enum Body {
 pub struct Spm {
     /// Number of the message.
     pub sqn: u32,
-    /// Oldest packet that can be repaired.
+    /// Number of the oldest packet that the source can repair.
     pub trail: u32,
-    /// Newest packet sent; `trail` minus one before the first packet.
+    /// Number of the newest packet sent; `trail` minus one before the first packet is sent.
     pub lead: u32,
     /// Address for negative acknowledgements.
     pub path: IpAddr,
@@ -125,14 +126,14 @@ pub struct Spm {
 pub struct Data {
     /// Number of the packet.
     pub sqn: u32,
-    /// Oldest packet that can be repaired.
+    /// Number of the oldest packet that the source can repair.
     pub trail: u32,
 }
 
-/// Fields of a negative acknowledgement and of its confirmation.
+/// Fields of a negative acknowledgement (NAK), or of its confirmation (NCF).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nak {
-    /// The missing packet; further ones are in the option [`Options::nak_list`].
+    /// Number of the first missing packet. The option [`Options::nak_list`] contains the numbers of further missing packets.
     pub sqn: u32,
     /// Address of the source.
     pub source: IpAddr,
@@ -143,7 +144,7 @@ pub struct Nak {
 /// Fields of a positive acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ack {
-    /// Newest packet received.
+    /// Number of the newest packet received.
     pub newest: u32,
     /// Bit k is set if packet `newest - k` has been received.
     pub bitmap: u32,
@@ -166,14 +167,14 @@ impl Body {
         }
     }
 
-    /// Returns whether receivers send this type, so that the ports are swapped.
+    /// Returns whether receivers send packets of this type. The ports in such packets are swapped.
     pub const fn is_upstream(&self) -> bool {
         matches!(self, Body::Nak(_) | Body::Nnak(_) | Body::Spmr | Body::Polr | Body::Ack(_))
     }
 }
 
 impl Packet<'_> {
-    /// Returns the session of the packet, for both directions.
+    /// Returns the session of the packet, whichever endpoint sent it.
     pub const fn tsi(&self) -> Tsi {
         let port = if self.body.is_upstream() { self.destination_port } else { self.source_port };
         Tsi { gsi: self.gsi, port }

@@ -20,22 +20,24 @@ pub(super) const AFI_IPV6: u16 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// The datagram ends too early.
-    #[error("the datagram has {have} bytes where at least {need} are needed")]
+    #[error("the datagram has {have} bytes, but at least {need} are needed")]
     Truncated {
         /// Bytes needed to continue.
         need: usize,
         /// Bytes left.
         have: usize,
     },
-    /// The bytes were changed in transit, or are not PGM.
-    #[error("the checksum is {found:#06x} but the bytes give {computed:#06x}: damaged, or not PGM")]
+    /// The bytes were changed in transit, or are not a PGM packet.
+    #[error(
+        "the packet states the checksum {found:#06x}, but its bytes give {computed:#06x}: it is damaged, or not PGM"
+    )]
     Damaged {
         /// Checksum in the packet.
         found: u16,
         /// Checksum of its bytes.
         computed: u16,
     },
-    /// A data packet has no checksum (RFC 3208, 8, requires one).
+    /// A data packet has no checksum, although RFC 3208, 8, requires one.
     #[error("a data packet without a checksum")]
     NoChecksum,
     /// The packet has another version of PGM.
@@ -44,13 +46,13 @@ pub enum ParseError {
     /// RFC 3208 does not define the type.
     #[error("packet type {0:#04x} is not known")]
     UnknownType(u8),
-    /// Parity packets require an erasure code on which both endpoints agree.
+    /// The packet is a parity packet. Such packets require an erasure code on which both endpoints agree.
     #[error("parity packets are not supported; switch the source's forward error correction off")]
     Parity,
     /// The family of an address is unknown.
     #[error("address family {0} is neither IPv4 (1) nor IPv6 (2)")]
     AddressFamily(u16),
-    /// The header states a length other than the datagram's.
+    /// The payload length stated in the header differs from the actual payload length.
     #[error("the header states {stated} bytes of data, but {have} follow")]
     Length {
         /// Length in the header.
@@ -58,7 +60,7 @@ pub enum ParseError {
         /// Length of the datagram.
         have: usize,
     },
-    /// An unknown option that the receiver must not skip.
+    /// An unknown option whose bits forbid the receiver to skip it.
     #[error("option {0:#04x} is not known and requires that the packet is discarded")]
     UnknownOption(u8),
     /// An option that cannot be read.
@@ -75,13 +77,13 @@ pub enum ParseError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// Its length is invalid.
-    #[error("has {0} bytes, which is not valid")]
+    #[error("has an invalid length of {0} bytes")]
     Length(usize),
-    /// The list of options does not begin with its length.
-    #[error("is in the place of the length of all options")]
+    /// The first option is not OPT_LENGTH, which states the length of all options.
+    #[error("is the first option, but the total length of the options must be first")]
     NotFirst,
-    /// The last option is not marked as the last, or an earlier one is.
-    #[error("exceeds the options")]
+    /// The last option has no end flag, or an earlier option has one.
+    #[error("does not end with the list of options, or is not the last")]
     End,
     /// Its value is invalid.
     #[error("has a value that is not valid")]
@@ -91,7 +93,7 @@ pub enum Flaw {
 /// Parses a packet.
 ///
 /// # Errors
-/// When the packet is damaged, malformed or of an unsupported type.
+/// When the packet is damaged or malformed, or its type is not supported.
 pub fn parse(bytes: &[u8]) -> Result<Packet<'_>, ParseError> {
     let Some(fixed) = bytes.first_chunk::<HEADER_LEN>() else {
         return Err(ParseError::Truncated { need: HEADER_LEN, have: bytes.len() });
@@ -137,7 +139,7 @@ fn read_body(kind: u8, r: &mut Reader<'_>) -> Result<Body, ParseError> {
     Ok(match kind {
         0x00 => Body::Spm(Spm { sqn: r.u32()?, trail: r.u32()?, lead: r.u32()?, path: r.address()? }),
         0x01 => {
-            // Skip number, round, kind, path, interval, random octets and mask.
+            // Skips the fields of a poll: number, round, kind, path, interval, random octets and mask.
             r.take(8)?;
             r.address()?;
             r.take(12)?;
@@ -158,7 +160,7 @@ fn read_body(kind: u8, r: &mut Reader<'_>) -> Result<Body, ParseError> {
     })
 }
 
-/// Reads the options, beginning with OPT_LENGTH, which states their total length (RFC 3208, 9.1).
+/// Reads the options. The first option is OPT_LENGTH, which states the length of all options (RFC 3208, 9.1).
 fn read_options<'a>(r: &mut Reader<'a>) -> Result<Options<'a>, ParseError> {
     let start = r.at;
     let [kind, len, high, low] = r.array()?;
@@ -239,7 +241,7 @@ fn read_option<'a>(
     if r.at == value.len() { Ok(Known::Yes) } else { Err(wrong) }
 }
 
-/// Reads the value of faircast's own option, in the native format's encoding.
+/// Reads the value of faircast's option, which has the encoding of faircast's native format.
 fn read_own_option(own: u8, value: &[u8]) -> Result<OwnOption, ParseError> {
     let value = match own {
         SAYS_CONTENT => stamp::parse_content(value).map(OwnOption::Content),
@@ -279,7 +281,7 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Reads a network layer address: family, two reserved octets, address.
+    /// Reads an address of the network layer: address family, two reserved octets, and the address.
     fn address(&mut self) -> Result<IpAddr, ParseError> {
         let family = self.u16()?;
         self.u16()?;

@@ -1,4 +1,4 @@
-//! Tests with packets captured from stock programs, round trips of all packets, and truncations.
+//! Tests with packets captured from other programs, with encoded and parsed packets of all types, and with truncated packets.
 
 use super::*;
 use faircast_core::packet::{Cause, Echo, Flags, Mark, ReceiverId, ReportContent, Seq, Signal};
@@ -9,8 +9,8 @@ const GSI: Gsi = Gsi([0xb7, 0xc6, 0xd1, 0xbc, 0x03, 0x8a]);
 const SOURCE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 99, 0, 1));
 const GROUP: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(239, 192, 1, 1));
 
-/// A captured session of libzmq 4.3.4 on OpenPGM 5.3.128: first message, first and lost data, NAK with a list and its
-/// confirmation, repair, last message.
+/// Packets of a captured session of libzmq 4.3.4 on OpenPGM 5.3.128: SPM, first data packet, a data packet that was later lost,
+/// NAK with a list, NCF, repair, last data packet.
 const STOCK: [(&str, &str); 7] = [
     ("spm", "1f2d15b3000033adb7c6d1bc038a00000000000000000000ffffffff000100000a630001"),
     (
@@ -66,14 +66,14 @@ fn written(packet: &Packet<'_>) -> Vec<u8> {
 }
 
 #[test]
-fn a_captured_spm_is_read_and_written() {
+fn captured_spm_is_parsed_and_encoded() {
     let packet = down(Body::Spm(Spm { sqn: 0, trail: 0, lead: u32::MAX, path: SOURCE }));
     assert_eq!(parse(&stock("spm")), Ok(packet));
     assert_eq!(written(&packet), stock("spm"));
 }
 
 #[test]
-fn captured_data_is_read_and_written() {
+fn captured_data_packet_is_parsed_and_encoded() {
     let odata = stock("odata");
     let payload = &odata[24..];
     assert_eq!(payload, b"\0\0\x1f\0message 0 xxxxxxxxxxxxxxxxxxxx");
@@ -96,7 +96,7 @@ fn captured_last_spm_has_the_fin_option() {
 }
 
 #[test]
-fn captured_nak_has_its_packet_numbers_and_the_sources_tsi() {
+fn captured_nak_contains_packet_numbers_and_tsi_of_the_source() {
     let read = stock("nak of one");
     let packet = parse(&read).expect("captured");
     assert_eq!(packet.body, Body::Nak(Nak { sqn: 0x13, source: SOURCE, group: GROUP }));
@@ -115,7 +115,7 @@ fn captured_ncf_differs_from_its_nak_only_in_the_type() {
     let packet = parse(&read).expect("captured");
     assert_eq!(packet.body, Body::Ncf(Nak { sqn: 0x13, source: SOURCE, group: GROUP }));
     assert_eq!(packet.options.nak_list.iter().len(), 3);
-    // OpenPGM sends uninitialized memory in a reserved octet; here it is zero.
+    // OpenPGM sends uninitialized memory in a reserved octet, so this octet is set to zero.
     let mut clean = read.clone();
     let reserved = clean.iter().rposition(|byte| *byte == 0x60).expect("it is in there");
     clean[reserved] = 0;
@@ -124,7 +124,7 @@ fn captured_ncf_differs_from_its_nak_only_in_the_type() {
     assert_eq!(written(&packet), clean);
 }
 
-/// Bytes laid out by hand after RFC 3208, 8 and 9, for packets that were not captured.
+/// Compares encoded packets of types that were not captured with bytes derived by hand from RFC 3208, 8 and 9.
 #[test]
 fn packets_have_the_layout_of_rfc_3208() {
     let fragment = Options {
@@ -153,7 +153,7 @@ fn packets_have_the_layout_of_rfc_3208() {
 }
 
 #[test]
-fn unknown_option_is_skipped_unless_its_bits_forbid_it() {
+fn unknown_option_is_skipped_if_its_extensibility_bits_allow_it() {
     let with = |extensibility: u8| {
         let options = Options { fin: true, syn: true, ..Options::default() };
         let mut packet = written(&Packet { options, ..down(Body::Spmr) });
@@ -191,8 +191,9 @@ fn only_data_packets_require_a_checksum() {
 }
 
 #[test]
-fn a_checksum_is_never_zero() {
-    // If the words of a packet add up to all ones, the complement is zero, which would mean that there is no checksum.
+fn encoded_checksum_is_never_zero() {
+    // The sum of the 16-bit words is all ones, so its complement is zero. A checksum of zero would mean that the packet has no
+    // checksum.
     let mut packet = [0; 16];
     packet[0..2].fill(0xff);
     assert_eq!(checksum(&packet), 0xffff);
@@ -220,7 +221,7 @@ fn every_truncation_is_an_error() {
         for len in 0..whole.len() {
             let mut cut = whole[..len].to_vec();
             if len >= HEADER_LEN {
-                // Without a new checksum, parsing would already fail at the checksum.
+                // The checksum is computed again; otherwise parsing would fail at the checksum.
                 let sum = checksum(&cut).to_be_bytes();
                 cut[6..8].copy_from_slice(&sum);
             }
@@ -251,7 +252,7 @@ fn oversized_and_unsupported_packets_are_not_encoded() {
     assert_eq!(encode(&mut Vec::new(), &down(Body::Poll)), Err(EncodeError::NotSent(1)));
 }
 
-/// Returns one packet of every type, with every option.
+/// Returns packets of every type, which together have every option.
 fn samples() -> Vec<Packet<'static>> {
     let nak = Nak { sqn: 7, source: SOURCE, group: GROUP };
     let echo = Echo { seq: Seq(77), hold: Span::from_millis(3) };
@@ -294,7 +295,7 @@ fn samples() -> Vec<Packet<'static>> {
 }
 
 #[test]
-fn length_of_a_data_packet_is_predicted() {
+fn data_len_equals_the_length_of_the_encoded_data_packet() {
     for packet in samples().iter().filter(|packet| !packet.payload.is_empty()) {
         assert_eq!(written(packet).len(), data_len(&packet.options, packet.payload.len()));
     }
@@ -363,7 +364,7 @@ proptest! {
     }
 
     #[test]
-    fn parsing_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn parsing_of_arbitrary_bytes_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = parse(&bytes);
         if bytes.len() >= HEADER_LEN {
             let sum = checksum(&bytes).to_be_bytes();
@@ -397,7 +398,7 @@ impl MessageSink for Messages {
     }
 }
 
-/// Returns a stream of messages in packets of `size` bytes with their offsets.
+/// Returns a stream of ZeroMQ messages, divided into packets. Each packet contains an offset and `size` bytes of the stream.
 fn packets(messages: &[Vec<u8>], size: usize) -> Vec<Vec<u8>> {
     let (mut stream, mut begins) = (Vec::new(), Vec::new());
     for message in messages {
@@ -448,7 +449,7 @@ fn unframer_resumes_at_the_next_complete_message_after_a_loss() {
         }
     }
     let got: Vec<u8> = messages.whole.iter().map(|message| message[0]).collect();
-    // Bytes 300 to 400 of frames of 32 bytes are missing: messages 9 to 12.
+    // Bytes 300 to 399 of the stream are lost. Each frame has 32 bytes, so messages 9 to 12 are incomplete.
     assert_eq!(got, (0..9).chain(13..50).collect::<Vec<u8>>());
     assert!(messages.whole.iter().all(|message| message.len() == 30));
     assert_eq!(messages.broken, 1);
@@ -465,7 +466,7 @@ fn invalid_framing_is_refused() {
 
 proptest! {
     #[test]
-    fn messages_pass_through_packets_of_any_size(
+    fn zeromq_messages_arrive_through_packets_of_any_size(
         messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..600), 0..20), size in 1..700usize,
     ) {
         let (mut unframer, mut got) = (Unframer::new(1 << 20), Messages::default());

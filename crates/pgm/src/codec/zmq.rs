@@ -1,4 +1,4 @@
-//! ZeroMQ's messages over PGM: a byte stream of ZMTP 1.0 frames, divided into packets.
+//! ZeroMQ's messages over PGM: a byte stream of ZMTP 1.0 frames that is divided into packets.
 //!
 //! ```text
 //! packet:   +-----------------+------------------------+      offset: where in `bytes` the first message begins,
@@ -12,14 +12,14 @@
 //!           +------+------------------------+-----------+-----------+
 //! ```
 //!
-//! With the offset, a late joiner, or a receiver that has lost packets for good, finds the next message.
+//! The offset lets a receiver find the next message, if the receiver joined late or has permanently lost packets.
 
-/// Offset of a packet in which no message begins.
+/// Value of the offset in a packet in which no message begins.
 const NONE_BEGINS: u16 = 0xffff;
 const LONG: u8 = 0xff;
 const MORE: u8 = 1;
 
-/// A packet's part of the stream, and its first message.
+/// The bytes of the stream in a packet, and the position of the first message that begins in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Joint<'a> {
     /// Offset in `bytes` of the first message.
@@ -36,7 +36,7 @@ pub enum FrameError {
     NoOffset(usize),
     /// The offset exceeds the packet.
     #[error(
-        "a message would begin {offset} bytes into a packet of {len}; the source does not use ZeroMQ's framing"
+        "a message would begin {offset} bytes into a packet of {len} bytes; the source does not use ZeroMQ's framing"
     )]
     Offset {
         /// Offset in the packet.
@@ -44,8 +44,8 @@ pub enum FrameError {
         /// Bytes of the stream in the packet.
         len: usize,
     },
-    /// A message does not even have flags.
-    #[error("an empty message; the source does not use ZeroMQ's framing")]
+    /// A frame has length zero. Even a frame without a body must contain an octet of flags.
+    #[error("a frame has length zero; the source does not use ZeroMQ's framing")]
     Empty,
     /// A message is longer than allowed.
     #[error("a message of {len} bytes is longer than the {most} allowed")]
@@ -70,7 +70,7 @@ pub fn put_message(out: &mut Vec<u8>, body: &[u8]) {
     out.extend_from_slice(body);
 }
 
-/// Appends the two octets at the beginning of a packet.
+/// Appends the offset, which is the first two octets of a packet.
 pub fn put_offset(out: &mut Vec<u8>, begins: Option<usize>) {
     let offset = begins.and_then(|at| u16::try_from(at).ok()).unwrap_or(NONE_BEGINS);
     out.extend_from_slice(&offset.to_be_bytes());
@@ -100,7 +100,7 @@ pub struct Unframer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Waits for a packet in which a message begins.
+    /// The unframer waits for a packet in which a message begins.
     Lost,
     Length,
     LongLength {
@@ -127,9 +127,9 @@ enum More {
 pub trait MessageSink {
     /// Receives some bytes of a message's body.
     fn bytes(&mut self, part: &[u8]);
-    /// Ends the message. The parts of one message are joined.
+    /// Ends the present message. The parts of a multipart message form one message.
     fn end(&mut self);
-    /// Reports that the rest of the present message, if any, is lost.
+    /// Reports that the rest of the present message, if there is one, is lost.
     fn broken(&mut self);
 }
 
@@ -139,7 +139,7 @@ impl Unframer {
         Unframer { most, state: State::Lost }
     }
 
-    /// Handles a permanent loss between packets: continues at the next message.
+    /// Handles the permanent loss of packets at this position of the stream: the unframer continues at the next message.
     pub fn on_loss(&mut self, sink: &mut impl MessageSink) {
         if self.state != State::Lost {
             sink.broken();
@@ -150,7 +150,7 @@ impl Unframer {
     /// Processes the next packet's payload.
     ///
     /// # Errors
-    /// When the payload is not a ZeroMQ stream. The unframer then waits for the next message.
+    /// When the payload is not part of a ZeroMQ stream. The unframer then continues at the next message.
     pub fn packet(&mut self, payload: &[u8], sink: &mut impl MessageSink) -> Result<(), FrameError> {
         let joint = joint(payload)?;
         let mut bytes = joint.bytes;
@@ -168,7 +168,7 @@ impl Unframer {
         Ok(())
     }
 
-    /// Processes the next part of `bytes`, which is not empty.
+    /// Processes a part of `bytes`, which must not be empty, and removes it from `bytes`.
     fn step(&mut self, bytes: &mut &[u8], sink: &mut impl MessageSink) -> Result<(), FrameError> {
         if let State::Body { left, more } = self.state {
             let len = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
