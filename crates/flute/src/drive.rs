@@ -17,7 +17,7 @@ use faircast_wire::{Spacing, group_of};
 use std::net::SocketAddr;
 
 /// Sends files and trees to all receivers of the group, the requested number of times. Receivers send no feedback, so the source
-/// does not know how many have the content.
+/// does not know the number of complete receivers.
 impl Configuration for AlcSend {
     type Report = AlcSendReport;
 

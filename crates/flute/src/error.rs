@@ -8,20 +8,22 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum AlcError {
     /// FLUTE cannot carry the content.
-    #[error("cannot send {what} over ALC: its files have names and lengths; write it to a file first")]
+    #[error(
+        "cannot send {what} over ALC, which sends only files with a name and a length; write it to a file first"
+    )]
     Content {
         /// The requested value.
         what: &'static str,
     },
     /// A file is too long for the erasure code.
     #[error(
-        "{} has {bytes} bytes, but with these datagrams the erasure code {fec} reaches {most}; use larger ones or the other code",
+        "{} has {bytes} bytes, but with this datagram size the erasure code {fec} supports at most {most}; use larger datagrams or the other code",
         .path.display()
     )]
     TooLong {
         /// The file.
         path: std::path::PathBuf,
-        /// Its length.
+        /// Length of the extension, in words.
         bytes: u64,
         /// The code.
         fec: &'static str,
@@ -30,7 +32,7 @@ pub enum AlcError {
     },
     /// The groups of the layers exceed the last address or port.
     #[error(
-        "layer {layer} of the group {group} would not be a multicast address; choose a lower one, or fewer layers"
+        "layer {layer} of the group {group} would not have a multicast address; choose a lower group address, or fewer layers"
     )]
     Layer {
         /// The layer.
@@ -43,7 +45,7 @@ pub enum AlcError {
     Encode(#[from] crate::codec::EncodeError),
     /// No packet of a session arrived.
     #[error(
-        "no ALC session was found on {group} within {waited:?}; is the source sending there, within its time to live?"
+        "no ALC session was found on {group} within {waited:?}; check that the source sends to this group, and that its time to live suffices"
     )]
     NoSession {
         /// The group.
@@ -53,7 +55,7 @@ pub enum AlcError {
     },
     /// The session ended, or its packets stopped, before all files were complete.
     #[error(
-        "{why} before all data had arrived: {files} of {known} files are complete, and parts of {stored} others are stored; start again while the source sends, or let the source send more generations"
+        "{why} before all data had arrived: {files} of {known} files are complete, and parts of {stored} incomplete files are stored; start again while the source sends, or let the source send more generations"
     )]
     Ended {
         /// Reason, as the beginning of a sentence.
@@ -62,7 +64,7 @@ pub enum AlcError {
         files: u64,
         /// Number of files of the table.
         known: u64,
-        /// Number of files with a part that the next run can continue.
+        /// Number of incomplete files with a stored part, from which the next run can continue.
         stored: u64,
     },
 }

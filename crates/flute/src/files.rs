@@ -11,14 +11,14 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Number of source symbols of a block without a code, where blocks only number the symbols.
+/// Number of source symbols of a block without a code. Such blocks only serve to number the symbols.
 const NO_CODE_BLOCK: u32 = 1_024;
 /// Number of source symbols of a block with RaptorQ, as in the native format; longer files have longer blocks.
 const RAPTORQ_BLOCK: u64 = 256;
-/// Maximum number of blocks: RFC 6330, 3.3.3, gives it eight bits.
+/// Maximum number of blocks of a file: this number has eight bits in RFC 6330, 3.3.3.
 const RAPTORQ_BLOCKS: u64 = 255;
-/// Maximum number of bytes of a block with RaptorQ. Source and receivers hold one block in memory, and several times its size
-/// while they compute.
+/// Maximum number of bytes of a block with RaptorQ. Source and receivers hold one block in memory. While they encode or decode
+/// it, they need several times the memory of the block.
 pub(super) const MAX_CODED: u64 = 128 << 20;
 
 /// A file to send.
@@ -42,7 +42,7 @@ pub(super) struct Found {
 impl Found {
     /// Finds the files to send and reads each once for its MD5.
     pub fn look(paths: &[PathBuf], fec: Fec, symbol_size: u16) -> Result<Found, Error> {
-        // The object stream is used for its rules on names and trees; its division into blocks is not used.
+        // Names and trees follow the rules of the object stream; its division into blocks is not used.
         let reading = Reading { hard_links: HardLinks::AsFiles, ..Reading::default() };
         let object = ObjectStream::open_with(paths, &reading, 1_024, 256)?;
         let mut found = Found::default();
@@ -79,7 +79,7 @@ impl Found {
     }
 }
 
-/// Returns the path of an entry's file: below the given path with the entry's first name.
+/// Returns the path of an entry's file. The path is at or below the element of `paths` that has the first name of the entry.
 fn on_disk(paths: &[PathBuf], entry: &str) -> PathBuf {
     let (top, rest) = entry.split_once('/').unwrap_or((entry, ""));
     let named = |path: &PathBuf| match path.file_name() {
@@ -127,7 +127,7 @@ impl Object {
     }
 }
 
-/// Returns the division of this number of symbols, and the maximum number of symbols.
+/// Returns the parameters that divide an object of this number of symbols, and the maximum number of symbols of an object.
 fn params(fec: Fec, symbols: u64, symbol_size: u16) -> (Params, u64) {
     let most_no_code = 1 << 32;
     match fec {
@@ -166,8 +166,8 @@ pub(super) struct SymbolPlace {
     pub id: PayloadId,
 }
 
-/// Number of passes over all blocks within each round after the first, with a code. A receiver that lacks a few symbols of every
-/// block does not have to wait for a whole round.
+/// Number of passes over all blocks in each round after the first, with an erasure code. A receiver that lacks a few symbols of
+/// every block thus does not have to wait for a whole round.
 const TURNS: u64 = 8;
 
 /// Cycles through all blocks of all files. With a code each pass sends new symbols: first the source symbols, then further repair
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn later_generations_send_new_symbols_while_any_remain() {
+    fn generations_send_new_symbols_until_the_code_has_no_more() {
         assert_eq!([0, 1, 2].map(|turn| turn_of(turn, 100)), [(0, 100), (100, 13), (113, 13)]);
         let turns = u64::from((MAX_ESI - 100) / 13);
         assert_eq!(turn_of(turns + 1, 100), (0, 100));

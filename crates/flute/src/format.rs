@@ -13,7 +13,7 @@ use faircast_transport::units;
 #[derive(Debug, Clone, Copy)]
 pub struct Alc;
 
-const SILENT: &str = "ALC receivers never answer";
+const SILENT: &str = "ALC receivers send no feedback";
 
 impl Format for Alc {
     const DECLARATION: Declaration = Declaration {
@@ -32,11 +32,11 @@ impl Format for Alc {
         }],
         refuses: &[
             (Feature::Name, "files keep their names"),
-            (Feature::Pipe, "FLUTE's files have lengths; name a file"),
-            (Feature::Stream, "FLUTE's files have lengths, a live stream has none"),
-            (Feature::Layers, "its layers carry parts of the same files"),
-            (Feature::Metadata, "FLUTE's tables have names and sizes only"),
-            (Feature::Links, "FLUTE carries no links"),
+            (Feature::Pipe, "FLUTE files have a known length; send a file instead of a pipe"),
+            (Feature::Stream, "FLUTE files have a known length, and a live stream has none"),
+            (Feature::Layers, "all its layers carry parts of the same files"),
+            (Feature::Metadata, "FLUTE tables contain only names and sizes"),
+            (Feature::Links, "FLUTE does not support links"),
             (Feature::Encryption, "ALC sessions are not encrypted"),
             (Feature::Signatures, "ALC sessions are not signed"),
             (Feature::Receipts, "ALC sessions have no receipts"),
@@ -48,11 +48,11 @@ impl Format for Alc {
             (Feature::OneWay, "ALC has no feedback in any case"),
             (
                 Feature::LeastRate,
-                "the rate does not change; fix it, or set the lowest layer's (`rlc,base=RATE`)",
+                "the rate does not change; set a fixed rate, or the rate of the lowest layer (`rlc,base=RATE`)",
             ),
             (
                 Feature::HighestRate,
-                "the rate does not change; fix it, or send in fewer layers (`rlc,layers=N`)",
+                "the rate does not change; set a fixed rate, or send in fewer layers (`rlc,layers=N`)",
             ),
             (Feature::SourceNames, "sources do not send their names"),
             (Feature::Sync, "files are not flushed one by one"),
@@ -72,7 +72,7 @@ impl Format for Alc {
         };
         let (pacing, code, rounds) = match (asked.scheme, asked.rate) {
             (Some(scheme), _) if !scheme.works_over(Wire::Alc) => {
-                let why = "its source needs answers; choose rlc, or a fixed rate";
+                let why = "the source of this scheme needs feedback; choose rlc, or a fixed rate";
                 return Err(Refused::Feature { feature: Feature::Scheme, why });
             }
             (Some(_), Some(_)) => {
@@ -80,12 +80,11 @@ impl Format for Alc {
                 return Err(Refused::Feature { feature: Feature::FixedRate, why });
             }
             (Some(scheme), None) if fec == Some(Fec::NoCode) && scheme.layers() > 1 => {
-                let why =
-                    "receivers of some layers would wait for symbols of the others indefinitely; use raptorq";
+                let why = "receivers of only some layers would wait indefinitely for symbols of the other layers; use raptorq";
                 return Err(Refused::Option { name: "fec", why });
             }
             (Some(scheme), None) => {
-                // A receiver of only the base layer gets one of 2^(layers - 1) packets.
+                // A receiver of only the base layer gets one packet in 2^(layers - 1).
                 let rounds = 2 << scheme.layers().saturating_sub(1);
                 (Pacing::Layered { scheme, spacing: asked.spacing }, Fec::RaptorQ, rounds)
             }
@@ -130,7 +129,7 @@ impl Outcome for AlcSendReport {
     }
 
     fn shortfall(&self) -> Option<String> {
-        (!self.ok).then(|| "stopped before everything had been sent once".to_owned())
+        (!self.ok).then(|| "stopped before all files had been sent once".to_owned())
     }
 }
 
@@ -160,7 +159,7 @@ impl Outcome for AlcReceiveReport {
     fn shortfall(&self) -> Option<String> {
         (!self.ok).then(|| {
             let known = units::count(self.known, "file");
-            format!("{} of {known} arrived; the others are named above", self.files)
+            format!("{} of {known} arrived; the missing files are named above", self.files)
         })
     }
 
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_default_to_a_code_and_generations_of_the_base_layer() {
+    fn layered_source_defaults_to_raptorq_and_16_generations() {
         let config = source(Some("rlc,layers=4"), None, None).expect("fine");
         assert!(matches!(config.pacing, Pacing::Layered { scheme, .. } if scheme.name() == "rlc"));
         assert_eq!((config.fec, config.repeat), (Fec::RaptorQ, Repeat::Rounds(16)));

@@ -9,8 +9,8 @@
 //!
 //! [`AlcSend`] and [`AlcReceive`] run a session on sockets; the state machines below have no sockets and no clock. A receiver
 //! with losses waits for the next round of the carousel. With an erasure code each round sends new symbols, so a receiver needs
-//! only as many symbols as a block has. This makes layers possible: all layers carry symbols of one fountain, and a receiver of
-//! fewer layers gets all files later.
+//! only as many symbols as a block has. For the same reason a session can have layers: each layer carries other symbols of the
+//! same blocks, and a receiver of fewer layers needs more time for all files.
 
 // The code of the fuzz targets, which the tests include, uses this crate's name.
 #[cfg(test)]
@@ -96,7 +96,7 @@ pub struct AlcReceive {
     pub names: Names,
     /// Limits for incomplete files of earlier sessions in the directory, applied when a session begins.
     pub keep_partial: KeepPartial,
-    /// Maximum number of bytes of all files together. A file that would exceed it is left out.
+    /// Maximum number of bytes of all files together. A file is left out if it would raise the total above this maximum.
     pub most: Option<u64>,
 }
 
@@ -134,7 +134,7 @@ pub struct AlcSendReport {
     pub ok: bool,
     /// Number of files.
     pub files: u64,
-    /// Bytes of content.
+    /// Length of the content, in bytes.
     pub bytes: u64,
     /// Number of layers.
     pub layers: u64,
@@ -163,7 +163,7 @@ pub struct AlcReceiveReport {
     pub known: u64,
     /// Number of complete files whose MD5 matches the table.
     pub verified: u64,
-    /// Bytes of the complete files.
+    /// Total length of the complete files, in bytes.
     pub bytes: u64,
     /// Time from the first packet of the session to the end.
     #[serde(rename = "seconds", with = "json::seconds")]
@@ -197,8 +197,8 @@ pub struct AlcReceiveReport {
     pub skipped_count: u64,
 }
 
-/// Bytes of a packet before its symbols, without the congestion control information: LCT's header with the longer identifiers for
-/// many files, and the payload ID.
+/// Bytes of a packet before its symbols, without the congestion control information. These are LCT's header, with the long
+/// identifiers that a session of many files needs, and the payload ID.
 const FIXED_LEN: usize = 4 + 8 + 4;
 /// Additional length of a packet of the table: EXT_FDT and EXT_FTI.
 const TABLE_LEN: usize = 4 + 16;

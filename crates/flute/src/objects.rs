@@ -24,15 +24,15 @@ pub(super) enum Unfit {
     Names(#[from] faircast_transport::object::NameError),
     #[error("it is compressed ({0}), which is not supported")]
     Compressed(String),
-    #[error("the table lacks its symbol sizes, or has them in an unknown form")]
+    #[error("the table does not state its symbol size, or states it in an unknown form")]
     NoOti,
     #[error("its blocks of {0} symbols of {1} bytes are not supported")]
     Blocks(u32, u16),
     #[error("its blocks are cut into {0} sub-blocks, which is not supported")]
     SubBlocks(u16),
-    #[error("its content of {0} bytes takes {1} bytes on the network, although it is not compressed")]
+    #[error("its content has {0} bytes, but {1} bytes are sent, although it is not compressed")]
     Lengths(u64, u64),
-    #[error("with its {0} bytes the session would exceed its limit of {1}")]
+    #[error("its {0} bytes would exceed the session's limit of {1}")]
     TooMuch(u64, u64),
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Assembly {
     is_newer: bool,
     /// Incomplete blocks that have some symbols.
     open: BTreeMap<u32, Block>,
-    /// Bytes of memory of the incomplete blocks.
+    /// Memory of the incomplete blocks, in bytes.
     held: usize,
     whole: HashSet<u32>,
     repaired: u64,
@@ -74,7 +74,7 @@ pub(super) enum SymbolResult {
     More,
     /// The file is complete, matches the table, and has its final name.
     Done,
-    /// The file does not match the table; it starts again from the beginning.
+    /// The file does not match the table; its reception starts again from the beginning.
     Wrong,
 }
 
@@ -133,7 +133,7 @@ impl Assembly {
         self.oti.transfer_length
     }
 
-    /// Returns the bytes of memory of incomplete blocks.
+    /// Returns the memory of incomplete blocks, in bytes.
     pub fn held(&self) -> usize {
         self.held
     }
@@ -146,7 +146,7 @@ impl Assembly {
         freed
     }
 
-    /// Returns whether the table states an MD5 for its content.
+    /// Returns whether the table states an MD5 for the content of the file.
     pub fn is_checked(&self) -> bool {
         self.md5.is_some()
     }
@@ -165,7 +165,7 @@ impl Assembly {
         (self.symbols, self.blocks.symbols())
     }
 
-    /// Returns the bytes of the complete blocks.
+    /// Returns the number of bytes in complete blocks.
     pub fn received(&self) -> u64 {
         let size = u64::from(self.oti.symbol_size);
         let of = |block: u32| u64::from(self.blocks.len(block)) * size;
@@ -223,7 +223,7 @@ impl Assembly {
         part.names.write(place, &record)
     }
 
-    /// Takes one or several consecutive symbols.
+    /// Processes one or several consecutive symbols.
     pub fn take(
         &mut self,
         id: PayloadId,
@@ -275,7 +275,7 @@ impl Assembly {
         } else {
             let coded = matches!(self.oti.params, Params::RaptorQ { .. });
             let full = bytes.len() == usize::from(self.oti.symbol_size);
-            // A block needs at most a few repair symbols more than its number of source symbols; further ones are not stored.
+            // Besides its source symbols, a block needs at most a few repair symbols; further repair symbols are not stored.
             if !coded
                 || !full
                 || block.repairs.len() > len as usize + 8
@@ -395,8 +395,8 @@ impl Block {
     }
 }
 
-/// Returns an identity of the content that all its sessions share. The MD5 must be known, because it finally shows that the
-/// content is the same.
+/// Returns an identity that the content has in all sessions; `None` if the MD5 is unknown. Without the MD5, a complete file could
+/// not be verified.
 fn identity<'a>(path: &'a str, md5: &'a Option<[u8; 16]>, oti: &'a Oti) -> Option<Identity<'a>> {
     md5.as_ref().map(|md5| Identity { path, md5, oti })
 }

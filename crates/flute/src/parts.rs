@@ -1,7 +1,7 @@
 //! Parts of incomplete files: their location, and the record of their symbols, from which a later session continues.
 //!
-//! The name of a part depends on its content, so that the next session with the same file finds it. The record may be older than
-//! the part, but never lists missing symbols. In the end the file's MD5 shows whether the file is correct.
+//! The name of a part depends on the content of its file, so that the next session with the same file finds the part. The record
+//! may be older than the part, but never lists missing symbols. When the file is complete, its MD5 shows whether it is correct.
 
 use crate::codec::{Oti, Params};
 use faircast_transport::object::{
@@ -31,7 +31,7 @@ pub(super) struct OutputDirectory {
     prefix: String,
 }
 
-/// A file of the table with its MD5: the common identity of sessions with the same content.
+/// A file of the table with its MD5. All sessions with the same content share this identity.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Identity<'a> {
     pub path: &'a str,
@@ -53,7 +53,7 @@ pub(super) struct PartNames {
     record: Option<String>,
 }
 
-/// The source symbols of a file that are in its part.
+/// The source symbols that the part of a file contains.
 #[derive(Debug)]
 pub(super) struct Record {
     symbols: u64,
@@ -153,8 +153,8 @@ impl PartNames {
 }
 
 impl Part {
-    /// Creates a new part of this file. It is stored for later sessions if its content can be identified and no other receiver
-    /// uses the same part.
+    /// Creates a new part of this file. The part is stored for later sessions if the content of the file has an identity and no
+    /// other receiver uses a part with this identity.
     pub fn create(
         place: &OutputDirectory,
         identity: Option<Identity<'_>>,
@@ -199,8 +199,9 @@ impl Identity<'_> {
     }
 }
 
-/// Opens a part for this receiver alone. Returns `None` if another receiver has opened it, or it is not a file of faircast. An
-/// open part is locked, so that no program removes it as an old one. On a filesystem without locks, locks are not checked.
+/// Opens a part for this receiver alone. Returns `None` if another receiver has opened it, or if it is not a file of faircast.
+/// The open part is locked, so that no program removes it as an outdated part. On a filesystem without locks, parts are opened
+/// without this check.
 fn open(place: &OutputDirectory, name: &str, how: OFlags) -> Result<Option<File>, Errno> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | how;
     let file = rustix::fs::openat(&place.parts, name, flags, Mode::from_raw_mode(0o644))?;

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-/// Maximum number of packets stored before the table arrives.
+/// Maximum number of packets that are stored before the table arrives.
 const EARLY: usize = 4_096;
 /// Number of later packets that must have arrived before a packet counts as lost.
 const REORDERING: u8 = 3;
@@ -72,7 +72,7 @@ pub(crate) struct AlcReceiver {
     open: usize,
     /// Warnings reported so far.
     reported: BTreeSet<String>,
-    /// Bytes of the open and complete files; bytes of memory of incomplete blocks.
+    /// Total length of the open and complete files, in bytes; the next field is the memory of incomplete blocks, in bytes.
     promised: u64,
     held: usize,
     early: VecDeque<(u128, Vec<u8>)>,
@@ -117,7 +117,7 @@ enum Object {
 }
 
 impl Object {
-    /// Returns the bytes of its complete blocks, while it is open.
+    /// Returns the number of bytes in the file's complete blocks; 0 for a file that is complete or skipped.
     fn received(&self) -> u64 {
         match self {
             Object::Open(assembly) => assembly.received(),
@@ -150,7 +150,7 @@ impl Stream {
         Stream { gaps: Gaps::new(REORDERING), newest: None }
     }
 
-    /// Returns the full number with these lower 16 bits that is nearest to the newest number.
+    /// Returns the full packet number that has these lower 16 bits and is nearest to the newest packet number.
     fn number(&mut self, low: u16) -> Seq {
         let newest = self.newest.unwrap_or(1 << 16);
         let ahead = low.wrapping_sub(newest as u16) as i16;
@@ -252,7 +252,7 @@ impl AlcReceiver {
     /// Processes a datagram received from `from` at `at`.
     ///
     /// # Errors
-    /// When its content cannot be written.
+    /// When the content of the datagram cannot be written.
     fn on_datagram(&mut self, bytes: &[u8], from: IpAddr, at: Time) -> Result<(), Error> {
         if self.ended.is_some() || self.setup.only.is_some_and(|only| only != from) {
             return Ok(());
@@ -303,7 +303,7 @@ impl AlcReceiver {
         let seq = stream.number(rlc.seq);
         let arrival = stream.gaps.on_arrival(seq);
         let size = (len + self.setup.overhead) as u16;
-        // Select the number nearest to the newest slot, as with packet numbers.
+        // Like a packet number, the slot is the number nearest to the newest slot.
         let newest = control.slot.unwrap_or(rlc.slot);
         let ahead = (rlc.slot.wrapping_sub(newest) << 8) as i32 >> 8;
         let slot = newest.saturating_add_signed(ahead);
@@ -427,13 +427,14 @@ impl AlcReceiver {
         }
     }
 
-    /// Returns the bytes of memory of incomplete blocks.
+    /// Returns the memory of incomplete blocks, in bytes.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.held
     }
 
-    /// Limits the memory: first removes the last incomplete blocks of the last files, which are sent again later.
+    /// Limits the memory of incomplete blocks. Removes the last incomplete blocks of the last files first; the source sends their
+    /// symbols again later.
     fn make_room(&mut self) {
         let mut objects = self.objects.values_mut().rev();
         while self.held > MAX_HELD {
@@ -448,7 +449,9 @@ impl AlcReceiver {
     fn read_table(&mut self, fdt: Fdt, now: Time) -> Result<(), Error> {
         let unix = self.setup.unix_secs + now.as_nanos() / 1_000_000_000;
         if fdt.expires < unix + NTP_UNIX_SECS {
-            self.warn_once("a table of files has expired and is not used; are the clocks right?");
+            self.warn_once(
+                "a table of files has expired and is ignored; check the clocks of source and receiver",
+            );
             return Ok(());
         }
         self.complete |= fdt.complete;
@@ -465,7 +468,7 @@ impl AlcReceiver {
             if self.objects.len() >= MAX_OBJECTS {
                 self.report.known += 1;
                 self.warn_once(&format!(
-                    "the tables have more than {MAX_OBJECTS} files; the others are ignored"
+                    "the tables have more than {MAX_OBJECTS} files; further files are ignored"
                 ));
                 break;
             }
@@ -517,7 +520,7 @@ impl AlcReceiver {
         let top = groups.len() as u8;
         if top + 1 < scheme.layers() {
             self.warn_once(&format!(
-                "the session has {} layers, but from {} on there are groups for {} only",
+                "the session has {} layers, but the group addresses from {} upwards suffice for only {}",
                 scheme.layers(),
                 self.setup.group,
                 top + 1
@@ -532,7 +535,7 @@ impl AlcReceiver {
         let Some(id) = packet.payload_id else { return Ok(()) };
         let fec: Fec = packet.fec;
         match self.objects.get(&toi) {
-            // The table may change; packets of a file that is not in it yet are stored.
+            // A later table may contain this file, so its packets are stored.
             None => {
                 if self.early.len() < EARLY && !self.complete {
                     self.early.push_back((toi, bytes.to_vec()));
@@ -596,7 +599,7 @@ impl AlcReceiver {
         let (came, needed) = assembly.symbols();
         let before = self.report.bytes - assembly.len();
         let ratio = came as f64 / needed.max(1) as f64;
-        // This is a mean weighted by the bytes of all files.
+        // The ratio is a mean over all files, weighted by their lengths.
         let (old, new) = (before as f64, assembly.len() as f64);
         if old + new > 0.0 {
             self.report.symbol_ratio = (self.report.symbol_ratio * old + ratio * new) / (old + new);
@@ -725,7 +728,7 @@ impl Table {
         Some(Table { oti, blocks, bytes, have: vec![false; symbols], missing: symbols })
     }
 
-    /// Takes symbols and returns whether the table is complete.
+    /// Processes symbols. Returns whether the table is complete.
     fn take(&mut self, block: u32, symbol: u32, bytes: &[u8]) -> bool {
         let size = usize::from(self.oti.symbol_size);
         for (symbol, bytes) in (symbol..).zip(bytes.chunks(size)) {
@@ -750,7 +753,7 @@ mod unwrapping {
     use super::*;
 
     #[test]
-    fn sequence_numbers_extend_beyond_16_bits() {
+    fn packet_numbers_extend_beyond_16_bits() {
         let mut stream = Stream::new();
         let start = stream.number(65_534).0;
         let rest = [65_535u16, 1, 0, 2].map(|low| stream.number(low).0 - start);

@@ -22,13 +22,13 @@ use std::net::SocketAddr;
 
 /// Minimum interval between transmissions of the table.
 const TABLE_EVERY: Span = Span::from_secs(1);
-/// Maximum share of the table: one of this many packets.
+/// Maximum share of the table's packets: one in this number of packets.
 const TABLE_SHARE: u64 = 20;
 /// Period of validity of a table.
 const TABLE_HOLDS: Span = Span::from_secs(7 * 86_400);
-/// Number of packets that announce the end, as each can be lost.
+/// Number of packets that announce the end, because each of them can be lost.
 const GOODBYES: u32 = 3;
-/// Maximum period of a fixed rate that is made up for after a pause.
+/// After a longer pause, a source with a fixed rate makes up for only this much of the pause.
 const BURST: Span = Span::from_millis(25);
 /// Modulus of instance numbers, which have 20 bits.
 const INSTANCES: u32 = 1 << 20;
@@ -87,7 +87,7 @@ pub(crate) struct AlcSource {
 struct Table {
     instance: u32,
     bytes: Vec<u8>,
-    /// Its next symbol, while it is being sent.
+    /// Next symbol of the table; `None` while the table is not being sent.
     next: Option<u32>,
     due: Time,
     /// Number of packets of the base layer since the latest transmission of the table.
@@ -166,7 +166,7 @@ impl AlcSource {
         })
     }
 
-    /// Returns the layer that may send first, and the time.
+    /// Returns the layer that may send first, and the time at which it may send.
     fn departure(&self) -> Option<(Layer, Time)> {
         match &self.pace {
             Pace::Fixed { next, .. } => Some((Layer(0), *next)),

@@ -32,7 +32,7 @@ fn noise(len: usize) -> Vec<u8> {
     (0..len).map(|_| rng.bits() as u8).collect()
 }
 
-/// A tree with an empty file, a short one and one of many blocks.
+/// Creates a tree with an empty file, a short file and a file of many blocks.
 fn tree(len: usize) -> TempDir {
     let directory = TempDir::new().expect("a temporary directory");
     let top = directory.path().join("tree");
@@ -158,7 +158,7 @@ fn tree_arrives_in_one_generation_without_losses() {
 }
 
 #[test]
-fn every_generation_of_a_code_repairs_any_loss() {
+fn raptorq_receiver_completes_within_two_generations() {
     let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
     let mut source = source(sent.path(), Fec::RaptorQ, fixed(), Repeat::Rounds(3));
     let (mut receiver, mut rng) = (receiver(out.path()), Rng::new(1, 1));
@@ -169,7 +169,8 @@ fn every_generation_of_a_code_repairs_any_loss() {
         source.report().expect("files can be read").rounds < 2 && report.repaired_blocks > 3,
         "{report:?}"
     );
-    // 1.43 rounds would suffice, and rounds are divided into eighths.
+    // At this loss rate, a receiver needs 1.43 rounds. A round consists of eight passes, so few of the received symbols are
+    // superfluous.
     assert!(report.symbol_ratio < 1.2, "{report:?}");
 }
 
@@ -201,7 +202,7 @@ fn session(sent: &Path, out: &Path, fec: Fec, loss: f64, seed: u64) -> Result<Al
 }
 
 #[test]
-fn a_file_is_completed_by_later_sessions() {
+fn file_is_completed_by_later_sessions() {
     for fec in [Fec::NoCode, Fec::RaptorQ] {
         let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
         let first = session(sent.path(), out.path(), fec, 0.05, 1);
@@ -251,7 +252,7 @@ fn partial_file_that_is_a_hard_link_is_not_overwritten() {
 }
 
 #[test]
-fn file_without_md5_is_not_stored() {
+fn incomplete_file_without_md5_is_not_stored() {
     let out = TempDir::new().expect("a temporary directory");
     let mut receiver = receiver(out.path());
     let mut forger = Forger { next_instance: 0 };
@@ -268,7 +269,7 @@ fn file_without_md5_is_not_stored() {
 
 /// Blocks have 1,471 symbols, as with 530 MB in packets of Ethernet.
 #[test]
-fn a_file_of_many_symbols_arrives_with_raptorq() {
+fn file_of_many_symbols_arrives_with_raptorq() {
     let (sent, out) = (tree(3_000_000), TempDir::new().expect("a temporary directory"));
     let mut source = source_in_symbols_of(8, sent.path(), Fec::RaptorQ, fixed(), Repeat::Rounds(2));
     let (mut receiver, mut rng) = (receiver(out.path()), Rng::new(1, 1));
@@ -394,7 +395,7 @@ impl Forger {
 }
 
 #[test]
-fn table_names_outside_the_directory_are_skipped() {
+fn files_with_names_outside_the_directory_are_skipped() {
     let directory = TempDir::new().expect("a temporary directory");
     let out = directory.path().join("out");
     fs::create_dir_all(&out).expect("writable");
@@ -428,7 +429,7 @@ fn control_characters_in_names_follow_the_name_policy() {
 }
 
 #[test]
-fn endless_tables_use_bounded_memory_and_few_warnings() {
+fn endless_tables_use_bounded_memory_and_cause_few_warnings() {
     let out = TempDir::new().expect("a temporary directory");
     let mut receiver = receiver(out.path());
     let (mut forger, per_table) = (Forger { next_instance: 0 }, 20_000);
@@ -479,12 +480,12 @@ fn receiver_joins_the_layers_that_its_bottleneck_carries() {
         assert!(report.highest_layer >= highest.min(1) && report.joins >= 1, "{bps}: {report:?}");
         seconds.push(report.duration.as_secs_f64());
     }
-    // The last two receivers can take all four layers, the first only the lowest two.
+    // The last two receivers have capacity for all four layers, the first receiver only for the lowest two layers.
     assert!(seconds[0] > 2.0 * seconds[1], "{seconds:?}");
 }
 
 #[test]
-fn layers_never_carry_the_same_symbol_twice() {
+fn layered_source_sends_no_symbol_twice() {
     let sent = tree(2_000_000);
     let mut source = source(
         sent.path(),

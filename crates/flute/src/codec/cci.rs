@@ -16,15 +16,15 @@ use faircast_core::packet::{Layer, Signal};
 /// ```
 ///
 /// The first word has the layout of the RLC implementations in MCLv3 and MAD-ALCLIB, which have only this word (C = 0) and no
-/// bursts. The second word describes bursts: the packets that belong to them, and the slot of the source's timetable in which a
-/// packet was sent. From this a receiver derives the slots of lost packets.
+/// bursts. The second word states whether the packet belongs to a burst, and the slot of the source's timetable in which the
+/// packet was sent. From these slots a receiver derives the slots of lost packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rlc {
     /// The layer that the packet belongs to.
     pub layer: Layer,
-    /// Its position in the layer's stream, modulo 2^16.
+    /// Position of the packet in the layer's stream, modulo 2^16.
     pub seq: u16,
-    /// Whether the packet is part of a burst, or the last one before a synchronisation point; other signals are not encoded.
+    /// Whether the packet is part of a burst, or the last packet before a synchronisation point; other signals are not encoded.
     pub signal: Signal,
     /// Slot of the timetable, modulo 2^24.
     pub slot: u32,

@@ -18,7 +18,7 @@ pub const FAIRCAST_NAMESPACE: &str = "urn:faircast:flute:1";
 /// An instance of the table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fdt {
-    /// Time until which it is valid, in seconds since 1900.
+    /// Time until which the table is valid, in seconds since 1900.
     pub expires: u64,
     /// Whether the session will have no other files ("Complete").
     pub complete: bool,
@@ -33,7 +33,7 @@ pub struct Fdt {
 pub struct Layering {
     /// The congestion control with its options, as in `faircast --cc`.
     pub scheme: String,
-    /// Bytes of a packet, IP and UDP headers included.
+    /// Size of a packet in bytes, IP and UDP headers included.
     pub packet_size: u16,
     /// Distance between the groups of successive layers.
     pub spacing: Spacing,
@@ -46,9 +46,9 @@ pub struct File {
     pub location: String,
     /// Identifier of the object that carries the file.
     pub toi: u128,
-    /// Bytes of the file.
+    /// Length of the file, in bytes.
     pub content_length: Option<u64>,
-    /// Bytes of the object, if they differ from the file's (because it is compressed).
+    /// Length of the object in bytes, if it differs from the length of the file (because of compression).
     pub transfer_length: Option<u64>,
     /// Media type of the content.
     pub content_type: Option<String>,
@@ -61,7 +61,7 @@ pub struct File {
 }
 
 impl File {
-    /// Returns the bytes of the object that carries the file, if the table states them.
+    /// Returns the length in bytes of the object that carries the file, if the table states it.
     pub fn transfer_length(&self) -> Option<u64> {
         self.transfer_length.or(self.content_length)
     }
@@ -71,13 +71,13 @@ impl File {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FdtError {
     /// The table is longer than allowed.
-    #[error("{0} bytes; tables of up to {MAX_FDT} bytes are read")]
+    #[error("it has {0} bytes, more than the maximum of {MAX_FDT}")]
     TooLong(usize),
     /// The table has more files than allowed.
-    #[error("more than {MAX_FILES} files")]
+    #[error("it has more than {MAX_FILES} files")]
     TooManyFiles,
     /// The table is not UTF-8.
-    #[error("it is not UTF-8 from byte {0} on")]
+    #[error("it is not valid UTF-8 at byte {0}")]
     NotUtf8(usize),
     /// The table is not XML.
     #[error("it is not XML: {0}")]
@@ -94,7 +94,7 @@ pub enum FdtError {
         name: &'static str,
     },
     /// The value of an attribute is invalid.
-    #[error("file {file}: {name} cannot be `{value}`")]
+    #[error("file {file}: the attribute {name} has the invalid value `{value}`")]
     Value {
         /// Number of the file, from 0; for the table's own attributes, the number after the last file read.
         file: usize,
@@ -223,7 +223,7 @@ impl File {
     }
 }
 
-/// FEC object transmission information as written in attributes. The values of the table apply to all files without their own.
+/// FEC object transmission information as written in attributes. The table's values apply to all files that state no values.
 #[derive(Debug, Clone, Default)]
 struct RawOti {
     fec: Option<u8>,
@@ -258,7 +258,8 @@ impl RawOti {
         Ok(())
     }
 
-    /// Returns a file's values completed from the table; `None` if a value is missing or unknown.
+    /// Returns the values of a file; missing values are taken from the table. `None` if the table does not have them either, or
+    /// if a value is unknown.
     fn complete(&self, table: &RawOti, transfer_length: Option<u64>) -> Option<Oti> {
         let fec = Fec::from_id(self.fec.or(table.fec)?)?;
         let max_block = self.max_block.or(table.max_block);
@@ -290,7 +291,7 @@ fn number<T: std::str::FromStr>(value: &str, name: &'static str, file: usize) ->
     value.trim().parse().map_err(|_| bad(name, value, file))
 }
 
-/// Passes on each attribute by its local name, because programs use different prefixes.
+/// Calls `each` for each attribute with its local name, because programs use different prefixes.
 fn attributes(
     element: &BytesStart<'_>,
     mut each: impl FnMut(&str, &str) -> Result<(), FdtError>,

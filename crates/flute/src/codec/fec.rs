@@ -75,9 +75,9 @@ impl PayloadId {
 /// FEC object transmission information, from which a receiver assembles an object (RFC 5052, 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Oti {
-    /// Bytes of the object as it is sent.
+    /// Length of the object as it is sent, in bytes.
     pub transfer_length: u64,
-    /// Bytes of a symbol. The last symbol of an object may be shorter without a code or with Reed-Solomon.
+    /// Length of a symbol, in bytes. The last symbol of an object may be shorter without a code or with Reed-Solomon.
     pub symbol_size: u16,
     /// Parameters of the code.
     pub params: Params,
@@ -104,7 +104,7 @@ pub enum Params {
         blocks: u8,
         /// Number of sub-blocks of a block ("N").
         sub_blocks: u16,
-        /// Symbol alignment in bytes ("Al"): symbol sizes are multiples of it.
+        /// Symbol alignment in bytes ("Al"): symbol sizes are multiples of the alignment.
         alignment: u8,
     },
 }
@@ -124,7 +124,7 @@ impl Oti {
         }
     }
 
-    /// Returns whether the header extension has room for its numbers.
+    /// Returns whether the length of the object fits the header extension.
     pub(super) const fn is_writable(&self) -> bool {
         match self.params {
             Params::NoCode { .. } | Params::ReedSolomon { .. } => self.transfer_length <= MAX_TRANSFER,
@@ -240,7 +240,7 @@ impl Blocks {
         }
     }
 
-    /// Returns whether the object has no bytes.
+    /// Returns whether the object has a length of 0.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }

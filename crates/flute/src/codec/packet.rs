@@ -16,7 +16,7 @@ pub struct Packet<'a> {
     pub fec: Fec,
     /// The two protocol-specific bits of LCT. In ALC the first bit states that only source symbols are sent (RFC 5775, 2.1).
     pub psi: u8,
-    /// End of the session or object that this packet announces.
+    /// The end of a session or object that this packet announces, if any.
     pub closing: Closing,
     /// Header extensions known to this program.
     pub extensions: Extensions,
@@ -65,9 +65,10 @@ pub struct FdtHeader {
 /// Content of EXT_TIME (RFC 5651, 5.2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Times {
-    /// The source's present time in NTP's format: seconds since 1900, and their fraction of 2^-32 if stated.
+    /// The source's present time in NTP's format: seconds since 1900 and, if stated, the fraction of a second in units of 2^-32
+    /// s.
     pub current: Option<(u32, Option<u32>)>,
-    /// Remaining seconds of sending the object.
+    /// Remaining time for which the object will be sent, in seconds.
     pub residual: Option<u32>,
     /// Time of the latest change of the session, in seconds since 1900.
     pub changed: Option<u32>,
@@ -77,7 +78,7 @@ pub struct Times {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// Congestion control information does not have 1 to 4 words.
-    #[error("congestion control information of {0} bytes instead of 4, 8, 12 or 16")]
+    #[error("the congestion control information has {0} bytes instead of 4, 8, 12 or 16")]
     Cci(usize),
     /// The identifiers do not fit the header fields.
     #[error("the header has no room for the session {tsi:?} and the object {toi:?}")]
@@ -90,8 +91,8 @@ pub enum EncodeError {
     /// A number in an extension does not fit.
     #[error("header extension {0} has a number that does not fit")]
     Extension(u8),
-    /// The code has no number for the block or symbol.
-    #[error("block {block}, symbol {symbol} cannot be written with this erasure code")]
+    /// The erasure code cannot express the number of the block or of the symbol.
+    #[error("this erasure code has no number for symbol {symbol} of block {block}")]
     PayloadId {
         /// The block.
         block: u32,
@@ -99,7 +100,7 @@ pub enum EncodeError {
         symbol: u32,
     },
     /// A symbol has no payload ID.
-    #[error("{0} bytes of symbols without a payload ID")]
+    #[error("the packet has {0} bytes of symbols but no payload ID")]
     NoPayloadId(usize),
 }
 
@@ -200,7 +201,7 @@ fn read_extensions(mut r: Reader<'_>, fec: Fec) -> Result<Extensions, ParseError
     Ok(found)
 }
 
-/// Reads the times that the bits announce, in their order; `None` if one of them is missing.
+/// Reads the times that the bits announce, in the order of the bits; `None` if a time is missing.
 fn read_times(bits: u16, r: &mut Reader<'_>) -> Option<Times> {
     let mut time = |bit| if bits & bit != 0 { r.u32().ok().map(Some) } else { Some(None) };
     let (high, low) = (time(SCT_HIGH)?, time(SCT_LOW)?);
@@ -266,7 +267,7 @@ fn check(packet: &Packet<'_>) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// Returns the shortest fields that hold these identifiers, as S, O and H.
+/// Returns the shortest fields that hold these identifiers, as the header bits S, O and H.
 fn shortest(tsi: Option<u64>, toi: Option<u128>) -> Option<(u8, u8, u8)> {
     let all = (0..2).flat_map(|h| (0..2).flat_map(move |s| (0..4).map(move |o| (s, o, h))));
     let fits = |value: Option<u128>, bits: u32| match value {

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// The datagram ends too early.
-    #[error("the datagram has {have} bytes where at least {need} are needed")]
+    #[error("the datagram has {have} bytes, but at least {need} are needed")]
     Truncated {
         /// Bytes needed to continue.
         need: usize,
@@ -15,7 +15,9 @@ pub enum ParseError {
     #[error("LCT version {0} is not supported; only version 1 is")]
     Version(u8),
     /// The header's length is too short for its fields, or exceeds the datagram.
-    #[error("a header length of {stated} bytes, but the fields take {fields} and the datagram has {have}")]
+    #[error(
+        "the header states a length of {stated} bytes, but its fields take {fields} bytes and the datagram has {have}"
+    )]
     HeaderLength {
         /// Length in the header.
         stated: usize,
@@ -27,9 +29,9 @@ pub enum ParseError {
     /// A header extension has no length, or does not end within the header.
     #[error("header extension {kind} of {words} words exceeds the remaining {left} bytes of the header")]
     Extension {
-        /// Its type.
+        /// Type of the extension.
         kind: u8,
-        /// Its length.
+        /// Length of the extension, in words.
         words: u8,
         /// Bytes from its beginning to the header's end.
         left: usize,

@@ -47,7 +47,7 @@ fn table_has_the_layout_of_the_rfc() {
 }
 
 #[test]
-fn every_truncation_is_an_error_or_a_shorter_symbol() {
+fn truncated_packet_is_refused_or_has_a_shorter_symbol() {
     let bytes = bytes_of(&table());
     let header = 4 * usize::from(bytes[2]);
     for have in 0..bytes.len() {
