@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The world's clock. A clone is the same clock.
+/// The world's clock. Clones show the same time.
 #[derive(Clone)]
 pub(crate) struct Clock {
     began: Instant,

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A mark that repeats in the content, so that unencrypted content can be recognized in packets.
+/// Bytes that repeat in the content, so that unencrypted content can be recognized in packets.
 const MARK: [u8; 8] = *b"\xfa\x1c\xa5\x7eVOPR";
 const EVERY: usize = 64;
 
@@ -58,7 +58,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Changes, truncates, extends or replaces a file in place, as a new version. Returns a description.
+    /// Changes, truncates, extends or replaces a file in place; the result is a new version. Returns a description of the change.
     pub fn change(&mut self, rng: &mut Rng) -> io::Result<String> {
         let mut version = self.newest().clone();
         let at = rng.below(version.len() as u64) as usize;
@@ -108,7 +108,7 @@ impl Contents {
         self.versions.last().expect("there is one from the beginning on")
     }
 
-    /// Returns a description of the first file in an output directory that equals no version of the file of its name.
+    /// Returns a description of the first file in an output directory that differs from every version of the file with its name.
     pub fn wrong_in(&self, out: &Path) -> Option<String> {
         let mut found = Vec::new();
         list(out, "", &mut found);
@@ -129,7 +129,7 @@ impl Contents {
         self.any_is_in_without(out, &[])
     }
 
-    /// Whether the output directory has any complete version, except for files that the source left out.
+    /// Whether the output directory has any version that is complete except for the files that the source left out.
     pub fn any_is_in_without(&self, out: &Path, unsent: &[LeftOut]) -> bool {
         let is_unsent = |name: &str| unsent.iter().any(|one| Path::new(&one.path).ends_with(name));
         self.versions.iter().any(|version| {

@@ -37,9 +37,9 @@ pub struct HostDisk {
     pub cost: Span,
     /// Total duration of the operations since the last call of `Disks::done`.
     spent: Span,
-    /// Number of operations until the process dies.
+    /// Number of operations until the process is killed.
     dies_in: Option<u64>,
-    /// Whether the process has died: all operations fail.
+    /// Whether the process was killed: all its operations fail.
     dead: bool,
     /// Whether a file was renamed since the last call of `Disks::done`.
     renamed: bool,
@@ -130,7 +130,8 @@ impl HostDisk {
         }
     }
 
-    /// Simulates a loss of power: it reverts a random part of the unflushed writes, some of them by sectors.
+    /// Simulates a loss of power: a random part of the unflushed writes is reverted. Some writes are reverted only in some of
+    /// their sectors.
     fn lose_power(&mut self) {
         let Some(stored) = &mut self.unflushed else { return };
         for one in std::mem::take(stored).into_iter().rev() {
@@ -141,7 +142,7 @@ impl HostDisk {
             old.resize(one.len, 0);
             let ends_file = one.file.metadata().is_ok_and(|meta| meta.len() == one.at + one.len as u64);
             if ends_file && one.at + one.len as u64 > one.file_len && self.rng.chance(0.5) {
-                // The length of the file has not changed on the disk either.
+                // The change of the file's length is not on the disk either.
                 one.file.set_len(one.file_len).expect("a file of this run");
                 old.truncate(one.file_len.saturating_sub(one.at) as usize);
             }
@@ -165,14 +166,15 @@ fn inode(file: &File) -> u64 {
 pub struct Done {
     /// Total duration of the operations.
     pub took: Span,
-    /// Whether the process has died.
+    /// Whether the process was killed.
     pub died: bool,
     /// Whether a file was renamed.
     pub renamed: bool,
 }
 
 impl Disks {
-    /// Returns disks without faults. With `keeps`, unflushed bytes can be lost. With `spoilt`, written blocks are corrupted.
+    /// Returns disks without faults. With `keeps`, the disks record unflushed bytes, which can then be lost. With `spoilt`,
+    /// written blocks are corrupted.
     pub fn new(seed: u64, count: usize, keeps: bool, spoilt: bool) -> Disks {
         let disk = |at| HostDisk::new(Rng::new(seed, 1 << 41 | at as u64), keeps);
         let disks = (0..count).map(disk).collect();
@@ -180,7 +182,7 @@ impl Disks {
         Disks(Arc::new(Mutex::new(state)))
     }
 
-    /// Returns these disks as a session uses them.
+    /// Returns the interface through which a session uses these disks.
     pub fn disk(&self) -> Disk {
         Disk::with_faults(Arc::new(self.clone()))
     }
@@ -207,7 +209,7 @@ impl Disks {
         self.lock().disks[host].cost
     }
 
-    /// Makes this host's process die after this number of operations.
+    /// Kills this host's process after this number of operations.
     pub fn crash_soon(&self, host: usize, operations: u64) {
         self.change(host, |disk| disk.dies_in = Some(operations.max(1)));
     }
@@ -219,8 +221,8 @@ impl Disks {
         Done { took, died: disk.dead, renamed: std::mem::replace(&mut disk.renamed, false) }
     }
 
-    /// Cuts the host's power. Without `synced`, a process that has renamed a file loses no writes: a receiver that does not flush
-    /// makes no promise for complete files.
+    /// Cuts the host's power. Without `synced`, no writes are lost if the process has renamed a file, because a receiver that
+    /// does not flush makes no promise about complete files.
     pub fn lose_power(&self, host: usize, synced: bool) {
         let disk = &mut self.lock().disks[host];
         if synced || !disk.publishes {
@@ -232,8 +234,8 @@ impl Disks {
     pub fn restart(&self, host: usize, synced: bool) {
         let disk = &mut self.lock().disks[host];
         if let Some(stored) = &mut disk.unflushed {
-            // Writes of the previous process can still be lost, but not after a rename without a flush: then the receiver made no
-            // promise.
+            // Writes of the previous process can still be lost. The exception is a process that has renamed a file without
+            // flushing, because a receiver that does not flush makes no promise about complete files.
             stored.retain(|one| {
                 synced || (!disk.publishes && one.file.metadata().is_ok_and(|meta| meta.nlink() > 0))
             });

@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 /// Kernel memory charged for a datagram of up to 1500 bytes (on Linux, half a page plus its record), in bytes.
 const COST: u64 = 2304;
 
-/// Maximum number of turns of a process at one instant. A process that reaches it loops forever.
+/// Maximum number of turns of a process at one instant. A process that reaches this number is assumed to loop forever.
 const MAX_TURNS: u32 = 20_000;
 
 /// Zero of the world's time, in nanoseconds since 1970.
@@ -48,11 +48,11 @@ pub enum Process {
 pub struct Passing {
     /// State that the relay's sessions share.
     pub handle: RelayHandle,
-    /// Sessions by place; `None`: the place is free.
+    /// Sessions by index; `None` for a free index.
     pub sessions: Vec<Option<Relay>>,
     /// Number of endpoints per session: the upstream endpoint, and one for each branch.
     pub each: usize,
-    /// Place of the session that waits for a source.
+    /// Index of the session that waits for a source.
     pub looking: Option<usize>,
     /// Port at which hosts request to be served by unicast.
     pub port: Option<Port>,
@@ -118,7 +118,7 @@ impl HostClock {
         self.origin + Span::from_nanos(u64::try_from(span).unwrap_or(u64::MAX / 2))
     }
 
-    /// Returns the time that passes on this clock in a million units of true time.
+    /// Returns the number of units of time by which this clock advances in a million units of true time.
     fn parts(&self) -> u128 {
         (MILLION as i64 + self.fast) as u128
     }
@@ -179,7 +179,7 @@ pub struct Host {
     waiting: VecDeque<Waiting>,
     dropped: u64,
     backlog_at: Time,
-    /// End of the pause after a full output. No datagrams are taken from the buffer before.
+    /// End of the pause after a full output. Until then, no datagrams are taken from the buffer.
     full_until: Time,
 }
 
@@ -358,7 +358,7 @@ impl Host {
         endpoints(&mut self.process).iter_mut().for_each(|(_, endpoint)| endpoint.stop(here));
     }
 
-    /// Completes the first job if it has waited for `takes`. Returns whether it has.
+    /// Completes the first job if it has waited for `takes`. Returns whether the job was completed.
     fn run_job(&mut self, now: Time, takes: Span) -> bool {
         let Some(jobs) = self.jobs.as_ref().filter(|jobs| !jobs.is_empty()) else { return false };
         if self.job_at.is_never() {

@@ -1,7 +1,7 @@
 //! Kinds of worlds: the topology between source and receivers, and files or a live stream.
 //!
-//! A separate random stream selects the kind. Seeds whose kind is `Files` therefore give the same worlds as before other kinds
-//! existed.
+//! A separate random stream selects the kind. The world of a seed whose kind is `Files` is therefore the same as before other
+//! kinds existed.
 
 use crate::plan::{Plan, SitePlan, Trouble, random_link, sites};
 use faircast_core::rng::Rng;

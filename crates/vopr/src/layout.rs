@@ -6,7 +6,7 @@ use crate::plan::{Plan, Trouble};
 use faircast_core::rng::Rng;
 use faircast_simnet::Site;
 
-/// A site with one head: an endpoint of a host.
+/// A site with one head, which is an endpoint of a host.
 type Segment = Site<usize, (usize, usize)>;
 
 /// The branch number of a site whose hosts are served by unicast.

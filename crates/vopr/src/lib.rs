@@ -2,7 +2,7 @@
 //!
 //! A seed determines the hosts, the content and its congestion control, and the faults with their times. After some time all
 //! faults end, and every process has to finish. The code under test is the transport's sessions, driven through
-//! [`Endpoint`](faircast_transport::Endpoint) in virtual time. Their disks are real files with fault injection.
+//! [`Endpoint`](faircast_transport::Endpoint) in virtual time. The disks of the hosts are real files with fault injection.
 //!
 //! | module | contents |
 //! |---|---|
@@ -40,7 +40,7 @@ use std::path::PathBuf;
 pub use world::Finding;
 use world::World;
 
-/// A deliberate fault of the world, which its checks have to find.
+/// A deliberate fault, which the checks of the world have to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutation {
     /// Disks and readers get wrong bytes.

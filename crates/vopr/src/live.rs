@@ -20,7 +20,7 @@ pub(crate) struct Streams {
     sinks: Vec<Sink>,
     /// For each host: the number of processes so far. Each process has a separate directory.
     runs: Vec<u32>,
-    /// For each host: the number of processes that received the end of a stream, and whether the newest process did.
+    /// For each host: the number of its processes that received the end of a stream, and whether the newest process did.
     ended: Vec<(usize, bool)>,
     served: Vec<bool>,
 }
@@ -148,7 +148,7 @@ impl Streams {
         Ok(newest)
     }
 
-    /// Returns the number of the stream of layer `lane` that contains `bytes`, and their part of it.
+    /// Returns the number of the stream of layer `lane` that contains `bytes`, and the comparison of `bytes` with this stream.
     fn part_of(&self, lane: usize, bytes: &[u8]) -> Result<Option<(usize, Part)>, String> {
         if bytes.is_empty() {
             return Ok(None);
@@ -206,7 +206,7 @@ fn find(all: &[u8], from: usize, window: &[u8]) -> Option<usize> {
     rest.windows(window.len()).position(|here| here == window).map(|at| from + at)
 }
 
-/// Returns the part of `all` that `bytes` are: pieces of `all` in order. Returns `None` if they are not.
+/// Compares `bytes` with the stream `all`. Returns `None` unless `bytes` consists of pieces of `all`, in order.
 fn part(bytes: &[u8], all: &[u8], gaps: fn(&[u8], &[u8]) -> Option<usize>) -> Option<Part> {
     let found = gaps(bytes, all)?;
     let end = &bytes[bytes.len().saturating_sub(WINDOW)..];
@@ -227,7 +227,8 @@ fn gaps(bytes: &[u8], all: &[u8]) -> Option<usize> {
         if done == bytes.len() {
             break;
         }
-        // The next piece is farther on. The last equal bytes may belong to it, and be equal to this piece by chance.
+        // The next piece begins later in the stream. The last equal bytes may belong to the next piece, and equal the present
+        // piece only by chance.
         let farther = (0..=WINDOW.min(done)).rev().find_map(|back| {
             let from = done - back;
             let window = &bytes[from..bytes.len().min(from + WINDOW)];
@@ -240,8 +241,8 @@ fn gaps(bytes: &[u8], all: &[u8]) -> Option<usize> {
     Some(gaps)
 }
 
-/// As `gaps`, but pieces may be as short as a byte: a block holds the bytes that had arrived when it was built, and its
-/// neighbours may be lost. Tries all possible pieces, the longest first.
+/// Like `gaps`, but a piece may be as short as a byte: a block holds the bytes that had arrived when the block was built, and the
+/// adjacent blocks may be lost. Tries all possible pieces, the longest first.
 fn gaps_of_short_pieces(bytes: &[u8], all: &[u8]) -> Option<usize> {
     Pieces { bytes, all, seen: BTreeSet::new(), left: MAX_EXAMINED }.gaps(0, 0)
 }
@@ -343,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn part_of_a_stream_is_recognised_by_its_gaps_and_end() {
+    fn gaps_and_end_of_a_received_stream_are_found() {
         let all = content::bytes(5_000, &mut Rng::new(1, 1));
         let of = |ranges: &[std::ops::Range<usize>]| {
             let bytes: Vec<u8> = ranges.iter().flat_map(|range| all[range.clone()].to_vec()).collect();
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_bytes_can_be_read_and_written_only_at_their_times() {
+    fn reads_and_writes_of_a_stream_wait_for_virtual_time() {
         let mut streams = Streams::new(1, Clock::new(), false);
         let mut rng = Rng::new(2, 2);
         let inputs = streams.begin(2, Time::ZERO, Time::ZERO, &mut rng);
@@ -397,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn newest_of_several_stream_files_is_checked_for_its_end() {
+    fn end_of_stream_counts_only_in_the_newest_file() {
         let out = tempfile::tempdir().expect("a directory");
         let mut streams = Streams::new(1, Clock::new(), false);
         let mut rng = Rng::new(3, 3);

@@ -11,7 +11,7 @@ use std::fmt;
 /// Maximum duration of all faults. After that everything heals.
 const MAX_TROUBLE: Span = Span::from_secs(20);
 
-/// A kind of fault. Each seed has a random subset of them, so that no kind hides the findings of another.
+/// A kind of fault. Each seed has a random subset of the kinds, so that no kind hides the findings of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
     /// Packets are lost at random, in both directions.
@@ -125,7 +125,7 @@ pub struct Episode {
     pub at: Time,
     /// Kind of the fault.
     pub trouble: Trouble,
-    /// Duration, or the time until a killed process is restarted.
+    /// Duration of the fault, or the time until a killed process is restarted.
     pub lasts: Span,
     /// Random seed for the details: the affected host, and the severity.
     pub dice: u64,
@@ -161,7 +161,7 @@ pub struct PacketDamage {
     pub reordering: f64,
     /// Maximum delay of reordered packets and second copies.
     pub late: Span,
-    /// Probability of a copy that arrives up to 20 s later.
+    /// Probability that a copy of the datagram arrives up to 20 s later.
     pub ghosts: f64,
 }
 
@@ -317,7 +317,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// Draws kinds of faults (swarm testing): none, a few or many.
+/// Draws kinds of faults: none, a few or many of them (swarm testing).
 fn some_troubles(rng: &mut Rng) -> Vec<Trouble> {
     let part = match rng.below(20) {
         0 => 0.0,
@@ -334,7 +334,7 @@ fn episodes(troubles: &[Trouble], calm: Time, rng: &mut Rng) -> Vec<Episode> {
     for &trouble in troubles.iter().filter(|trouble| trouble.is_episode()) {
         let most = if matches!(trouble, Trouble::NewContent | Trouble::Stops) { 1 } else { 4 };
         for _ in 0..1 + rng.below(most) {
-            // A small transfer ends within seconds. Half of the episodes therefore occur early.
+            // A small transfer ends within seconds. Half of the faults therefore occur early.
             let early = if rng.chance(0.5) { 0.2 } else { 1.0 };
             let at = Time::ZERO + span.scaled(rng.unit() * early);
             let lasts = Span::from_secs_f64(rng.exponential(1.5).clamp(0.01, 8.0));

@@ -21,12 +21,13 @@ use faircast_wire::{GroupKey, KeyRing, VerifyKeys};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Maximum number of starts of a process after the end of all faults. Starts of a source that waited in vain for receivers are
-/// added: receivers wait for the content of a previous source until their idle timeout. Below a relay, this time begins when the
-/// relay's session has ended. Until then the relay announces the session.
+/// Maximum number of starts of a process after the end of all faults. A source that finds no receivers may start more often,
+/// because receivers wait for the content of the previous source until their idle timeout. A relay announces its session until
+/// this session has ended, so the idle timeout of the relay's receivers begins only then.
 const MAX_STARTS: u32 = 6;
 
-/// Host number of the source's relay. `CHILDREN` is its maximum number of children, `OWN_MEMORY` its cache in bytes.
+/// Host number of the source's relay. `CHILDREN` is the maximum number of its children, and `OWN_MEMORY` the size of its cache in
+/// bytes.
 pub(crate) const OWN_RELAY: usize = 1;
 const CHILDREN: usize = 16;
 const OWN_MEMORY: usize = 64 << 10;
@@ -52,7 +53,7 @@ impl World {
         if self.hosts[host].role == Role::Source {
             self.sessions += 1;
             self.sends = self.contents.versions();
-            // Receivers that wait for this source: the last session changed or withdrew files.
+            // These receivers wait for the new source: files were changed or withdrawn during the last session.
             let waits = |host: &usize| self.plan.has(Trouble::SourceFile) || self.without.contains_key(host);
             let waiting: Vec<usize> = self.receivers().filter(waits).collect();
             waiting.into_iter().for_each(|host| self.start_after(host, 0));
@@ -99,7 +100,7 @@ impl World {
         self.plan.kind == Kind::Unicast
     }
 
-    /// Starts the relay of a source that serves hosts by unicast. It is a part of the source's process.
+    /// Starts the relay of a source that serves hosts by unicast. This relay is a part of the source's process.
     fn start_own_relay(&mut self, session: SessionId) -> Result<(), Finding> {
         let (now, relay) = (self.now, self.passing(OWN_RELAY));
         relay.handle.take_only(session);
@@ -177,7 +178,7 @@ impl World {
 
     fn receive_config(&mut self, host: usize) -> ReceiveConfig {
         let destination = self.destination(host);
-        // If clocks jump, a new source may start with an earlier time of day than its predecessor.
+        // If clocks jump, a new source may start with an earlier time of day than the previous source.
         let leaps = self.plan.has(Trouble::Clocks)
             && (self.plan.has(Trouble::NewContent) || self.plan.has(Trouble::SourceFile));
         let mut config = ReceiveConfig::new(destination);
@@ -304,7 +305,8 @@ impl World {
         Ok(receivers.into_iter().map(|host| self.streams.ended(host)).sum())
     }
 
-    /// Handles a receiver of a stream that has ended without being killed. Its report must include its gaps.
+    /// Handles a process that received a stream and has ended without being killed. The report of the process must include the
+    /// gaps in its output.
     fn end_of_stream(
         &mut self,
         host: usize,

@@ -81,7 +81,7 @@ impl Relay {
         }
     }
 
-    /// Whether the upstream endpoint receives the group in addition to a parent.
+    /// Whether the upstream endpoint receives packets of the group in addition to packets of a parent.
     pub fn receives_group(&self) -> bool {
         self.endpoints[0].receives_group()
     }

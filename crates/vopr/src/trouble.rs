@@ -76,7 +76,7 @@ impl World {
         self.book(self.now + episode.lasts, WorldEvent::DiskHeals(host));
     }
 
-    /// Makes the source's disk slow, or makes its operations fail occasionally.
+    /// Makes the disk of the source slow, or makes operations of this disk fail occasionally.
     fn bad_source(&mut self, episode: &Episode, dice: &mut Rng) {
         let (fails, much) = (dice.chance(0.5), dice.unit());
         self.disks.change(0, |disk| match fails {
@@ -88,7 +88,7 @@ impl World {
         self.book(self.now + episode.lasts, WorldEvent::DiskHeals(0));
     }
 
-    /// Changes a file without a notice to the source. Every receiver has to get the change.
+    /// Changes a file without a notice to the source. Every receiver has to receive the changed file.
     fn change_file(&mut self, dice: &mut Rng) -> Result<(), Finding> {
         match self.contents.change(dice) {
             Ok(words) => self.say(&words),

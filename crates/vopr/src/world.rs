@@ -28,13 +28,14 @@ const JOB_OPERATIONS: u64 = 10;
 /// IPv4 and UDP headers, in bytes.
 const HEADERS: u64 = 28;
 
-/// Maximum number of datagrams. No session needs that many.
+/// Maximum number of datagrams of a world. No session needs this many datagrams.
 const MAX_DATAGRAMS: u64 = 400_000;
 
 /// Maximum number of steps per second of virtual time.
 const MAX_STEPS: u32 = 300_000;
 
-/// Time for every process to finish after the end of all faults, plus a multiple of the sessions' idle timeout.
+/// Time within which every process must finish after the end of all faults. A multiple of the sessions' idle timeout is added to
+/// this time.
 const CALM_LASTS: Span = Span::from_secs(240);
 const IDLE_TIMEOUTS: u64 = 4;
 
@@ -48,7 +49,7 @@ pub struct Finding {
 }
 
 pub(crate) enum WorldEvent {
-    /// Starts the process of a host, unless it runs.
+    /// Starts the process of a host, unless the process runs already.
     Start(usize),
     /// Starts an episode.
     Episode(usize),
@@ -63,7 +64,7 @@ pub(crate) enum WorldEvent {
 /// Network of hosts and their endpoints, by number. The head of a site is an endpoint of a host.
 pub(crate) type Links = Network<usize, usize, (usize, usize), WorldEvent>;
 
-/// The hosts as the network sees them.
+/// The view of the hosts that the network has.
 struct Ears<'a> {
     hosts: &'a mut [Host],
     packet_damage: PacketDamage,
@@ -110,7 +111,7 @@ pub(crate) struct World {
     pub(crate) sessions: u32,
     /// The number of versions of the content when the source was started.
     pub(crate) sends: usize,
-    /// For each host: the number of the source's session that served it completely, except for withdrawn files.
+    /// For each host: the number of the source's session from which the host received everything except withdrawn files.
     pub(crate) without: BTreeMap<usize, u32>,
     pub(crate) key: Option<GroupKey>,
     pub(crate) sign: Option<SigningKey>,
@@ -284,8 +285,8 @@ impl World {
         }
     }
 
-    /// Whether this receiver has all that the running source can send: the files at the source have changed since its start. The
-    /// receiver then waits for the next session.
+    /// Whether this receiver has everything that the running source can send, although files at the source have changed since the
+    /// source was started. The receiver then waits for the next session.
     fn waits_for_the_next(&self, host: usize) -> bool {
         if self.plan.kind.is_live() {
             return false;
@@ -296,7 +297,7 @@ impl World {
             || goes_on && self.without.get(&host) == Some(&self.sessions)
     }
 
-    /// Whether a receiver runs in a world whose source files change. It may wait for content that it already has.
+    /// Whether a receiver runs in a world whose source files change. Such a receiver may wait for content that it already has.
     fn has_waiting_host(&self) -> bool {
         let waits = |host: &Host| host.role == Role::Receiver && host.process.is_some();
         self.plan.has(Trouble::SourceFile) && self.hosts.iter().any(waits)
@@ -453,7 +454,8 @@ impl World {
         }
     }
 
-    /// Checks that the output of a stream equals its input, in order and except for gaps. Returns the received part of this host.
+    /// Checks that the output of a stream equals its input, in order and except for gaps. Returns the part of the stream that
+    /// this host has received.
     pub(crate) fn check_stream(&mut self, host: usize) -> Result<Option<Part>, Finding> {
         let out = self.out(host);
         self.streams.check(host, &out).map_err(|wrong| {
@@ -494,8 +496,8 @@ impl World {
     }
 }
 
-/// The directory of a world, which is removed with this value. Its path depends only on the seed, because errors of receivers
-/// contain paths.
+/// The directory of a world, which is removed when this value is dropped. The path of the directory depends only on the seed,
+/// because errors of receivers contain paths.
 pub(crate) struct OwnDirectory {
     path: PathBuf,
     _lock: File,
@@ -504,7 +506,7 @@ pub(crate) struct OwnDirectory {
 impl OwnDirectory {
     fn new(directory: &Path, seed: u64) -> io::Result<OwnDirectory> {
         let path = directory.join(format!("faircast-vopr-{seed}"));
-        // Waits for the end of another world with this lock. Files of a killed world are removed.
+        // Waits until no other world holds this lock. Files of a killed world are removed.
         let lock = File::create(directory.join(format!("faircast-vopr-{}.lock", seed % 256)))?;
         lock.lock()?;
         if path.exists() {

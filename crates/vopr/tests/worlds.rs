@@ -7,15 +7,15 @@ use std::collections::BTreeSet;
 const BUDGET: u64 = 200;
 
 /// Seeds that found a fault which is fixed now (docs/fuzzing.md), and that run quickly. A source was called repeatedly at one
-/// instant (70457). Relays cached wrong symbols (143, 1035, 3348, 39768). Relays let receivers join ended sessions, or held them
-/// there (10346, 13854, 65436, 66859). Relays cut pages of hashes (48787). Relays or receivers below them were counted twice
-/// (9429, 22061, 59282).
+/// instant (70457). Relays cached wrong symbols (143, 1035, 3348, 39768). Relays let receivers join ended sessions, or did not
+/// let them leave such sessions (10346, 13854, 65436, 66859). Relays cut pages of hashes (48787). Relays or receivers downstream
+/// of them were counted twice (9429, 22061, 59282).
 const MENDED: [u64; 13] =
     [143, 1_035, 3_348, 9_429, 10_346, 13_854, 22_061, 39_768, 48_787, 59_282, 65_436, 66_859, 70_457];
 
 /// Seeds for other kinds of worlds. A source of streams in layers never ended (139). A relay called itself repeatedly (300). An
-/// agent sent to a child's former address (425). The description of a stream was taken from later packets (727). One of two wrong
-/// symbols always waited to leave a relay (50,052).
+/// agent sent to a child's former address (425). The description of a stream was taken from later packets (727). A relay always
+/// held back one of two wrong symbols (50,052).
 const MENDED_OTHERS: [(Kind, u64); 6] = [
     (Kind::Layers, 139),
     (Kind::Agents, 300),
@@ -109,7 +109,7 @@ fn wrong_bytes_on_a_disk_are_detected() {
 fn source_that_ignores_requests_is_detected() {
     let found = found(Mutation::Deaf, |plan| plan.has(Trouble::Loss));
     let promise = found.finding.expect("it was found").promise;
-    // Receivers never become complete, or layers are sent to them indefinitely.
+    // Either the receivers never become complete, or the source sends layers to them indefinitely.
     let endless =
         promise.contains("once trouble is over") || promise == "sessions send no more than they need";
     assert!(endless, "{promise}");
