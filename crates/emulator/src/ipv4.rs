@@ -10,7 +10,7 @@ pub struct Header {
     pub source: Ipv4Addr,
     /// Destination address.
     pub destination: Ipv4Addr,
-    /// Hash that all packets of a flow share: over protocol, addresses and, except in fragments, ports.
+    /// Hash of protocol, addresses and, except in fragments, ports. It is the same for all packets of a flow.
     pub flow: u32,
     /// ECN field.
     pub ecn: Ecn,
@@ -46,7 +46,7 @@ pub fn parse(bytes: &[u8]) -> Option<Header> {
     })
 }
 
-/// Sets the congestion mark of a packet that [`parse`] accepted, and corrects its checksum (RFC 1624, 3).
+/// Sets the congestion mark of a packet that [`parse`] accepted, and corrects the header checksum (RFC 1624, 3).
 pub fn mark(bytes: &mut [u8]) {
     let before = u16::from_be_bytes([bytes[0], bytes[1]]);
     bytes[1] |= ECN;
@@ -103,7 +103,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn ports_separate_flows_and_fragments_share_one_flow() {
+    fn ports_distinguish_flows_except_in_fragments() {
         let flow = |packet: &[u8]| parse(packet).expect("this is a packet").flow;
         let (mut one, mut other) = (udp(A, B, 0, 100), udp(A, B, 0, 100));
         (one[21], other[21]) = (1, 2);

@@ -3,7 +3,7 @@
 //! Every host is a network namespace with a TUN device. The emulator reads each packet that the kernel of a host sends. The
 //! packet passes the links of its path (`faircast_aqm::Link`, the code of the simulator). At its time of arrival the packet is
 //! written to the device of the destination host. Multicast follows a tree of shortest paths to the hosts that the
-//! [`EmulationPlan`] lists as members. So the kernel's TCP and real multicast experience the round-trip times, queues and
+//! [`EmulationPlan`] lists as members. The kernel's TCP and real multicast therefore experience the round-trip times, queues and
 //! congestion marks of the plan.
 //!
 //! | module | content |

@@ -2,7 +2,7 @@
 //!
 //! The driver supplies the time. [`Net::enter`] takes a packet that a host has sent. [`Net::due`] returns the packets that have
 //! arrived at hosts, one by one. A packet enters its next link exactly when it leaves the previous link, even if the driver calls
-//! late. So the driver's delay affects only the last link and does not add up.
+//! late. The lateness of the driver therefore affects only the delivery to the host and does not add up.
 
 use crate::ipv4;
 use crate::plan::{EmulationPlan, PlanError};
@@ -27,7 +27,7 @@ pub struct Entries {
     pub local_only: u64,
     /// Packets without a path to a destination.
     pub no_way: u64,
-    /// Packets that would have exceeded the memory of the plan.
+    /// Packets dropped because they would have exceeded the memory of the plan.
     pub no_room: u64,
     /// Packets that arrived; a multicast packet counts once for each member.
     pub delivered: u64,
@@ -51,7 +51,8 @@ pub struct Net {
     lines: Vec<Line>,
     mtu: u16,
     overhead: u16,
-    /// Next events. Each link has the arrival of the first packet in transit, and the next departure from its queue.
+    /// Next events. For each link, the heap contains the arrival of the first packet in transit, and the next departure from the
+    /// queue of the link.
     due: BinaryHeap<Reverse<(Time, Step, u64, u32)>>,
     order: u64,
     packets: Packets,
@@ -59,7 +60,7 @@ pub struct Net {
     max_packets: usize,
     /// The packet that the last [`Net::due`] returned.
     given: Option<u32>,
-    /// A marked copy of that packet. Other branches need the packet unmarked.
+    /// A marked copy of the packet in `given`. Other branches need this packet unmarked.
     marked_copy: Vec<u8>,
     entries: Entries,
 }
@@ -73,7 +74,7 @@ enum Step {
     Arrival,
 }
 
-/// A link and its end. Packets in transit do not overtake one another, so the heap has only the first packet.
+/// A link and its end. Packets in transit do not overtake one another, so the heap contains only the arrival of the first packet.
 #[derive(Debug)]
 struct Line {
     link: Link,
@@ -83,7 +84,7 @@ struct Line {
     queue: Vec<Waiting>,
     /// Number of packets in the queue.
     waiting: usize,
-    /// Time of the next departure in the heap. Events at earlier times have no effect.
+    /// Time of the link's next departure in the heap. Earlier departures of the link in the heap have no effect.
     scheduled: Time,
 }
 
@@ -341,7 +342,7 @@ impl Net {
         self.entries
     }
 
-    /// Returns the counters of a link. Its number is its index in [`EmulationPlan::link_names`].
+    /// Returns the counters of the link whose index in [`EmulationPlan::link_names`] is `number`.
     ///
     /// # Panics
     /// Panics if the link does not exist.

@@ -17,7 +17,8 @@
 //! A host without an address gets an address of 10.9.0.0/16 that is derived from its index. `netns` is the name of its network
 //! namespace. Without `netns` the host is in the emulator's namespace. `groups` lists the groups of which the host is a member:
 //! `all`, `none` (the default) or addresses joined by `+`. Emulated links are more regular than real hosts. Without `jitter=` a
-//! full drop-tail queue may always drop packets of the same flow, because they always arrive at the same time after a departure.
+//! full drop-tail queue may always drop packets of the same flow, because the packets of this flow always arrive at the same time
+//! after a departure.
 
 use faircast_aqm::LinkSpec;
 use faircast_topology::memory::{self, Estimate, TooLarge};
@@ -29,12 +30,12 @@ use std::net::Ipv4Addr;
 pub struct EmulationPlan {
     /// Maximum size of an IP packet, bytes.
     pub mtu: u16,
-    /// Bytes that every packet takes on a link in addition to its IP packet.
+    /// Bytes that every packet takes on a link in addition to the bytes of its IP packet.
     pub overhead: u16,
     /// Random seed of losses and random drops.
     pub seed: u64,
-    /// Maximum memory of the emulation, bytes. It covers an estimate of routes and links, and the packets in transit. The default
-    /// is [`memory::DEFAULT`].
+    /// Maximum memory of the emulation, bytes. It includes the estimated memory of routes and links, and the memory of packets in
+    /// transit. The default is [`memory::DEFAULT`].
     pub memory: u64,
     pub(crate) topology: Topology,
     /// The hosts in the order of their nodes.
@@ -82,7 +83,7 @@ pub enum PlanError {
     },
     /// The emulation would exceed its maximum memory.
     #[error(
-        "too large: {refused}; make the network smaller, or allow the memory if this host has it: --max-memory {}",
+        "the network is too large: {refused}; make it smaller, or, if this host has enough memory, use --max-memory {}",
         .refused.enough()
     )]
     TooLarge {
@@ -182,7 +183,8 @@ impl EmulationPlan {
         edges.map(|edge| format!("{}>{}", name(edge.from), name(edge.to))).collect()
     }
 
-    /// Estimates the memory of routes and links, at the high end. Packets use the remainder of [`EmulationPlan::memory`].
+    /// Estimates the memory of routes and links. The estimate tends to be too high. Packets use the remainder of
+    /// [`EmulationPlan::memory`].
     pub fn estimate(&self) -> Estimate {
         let (hosts, nodes) = (self.hosts.len() as u64, u64::from(self.topology.nodes()));
         let named: u64 = self.hosts.iter().map(|host| host.groups.named()).sum();
@@ -289,21 +291,21 @@ mod tests {
     #[test]
     fn invalid_lines_are_reported_with_a_reason() {
         for (line, reason) in [
-            ("hots a", "line 2, `hots a`: begins with none of"),
+            ("hots a", "line 2, `hots a`: it must begin with one of"),
             ("host", "needs a name"),
             ("host b 10.0.0", "`10.0.0` is not an IPv4 address"),
             ("host a 10.0.0.2", "`a` exists already"),
             ("host b 10.0.0.2 groups=10.0.0.1", "`10.0.0.1` is not `all`"),
-            ("host b 10.0.0.2 color=red", "`color=red` is not known here; there are `netns=`"),
+            ("host b 10.0.0.2 color=red", "`color=red` is not known here; expected: `netns=`"),
             ("link a", "needs two names"),
-            ("link a c", "there is no `c`"),
+            ("link a c", "there is no node `c`"),
             ("link a a rate=10X", "option rate cannot be \"10X\""),
             ("link a a jitter=-5ms", "option jitter cannot be \"-5ms\""),
             ("link a a queue=green", "there is no queue \"green\""),
-            ("link a a weight=3", "`weight=3` is not known here; there are `rate=` `delay=` `jitter=`"),
+            ("link a a weight=3", "`weight=3` is not known here; expected: `rate=` `delay=` `jitter=`"),
             ("mtu", "needs a number of bytes"),
             ("mtu 70000", "`70000` is not a number of bytes"),
-            ("router r r", "`r` is not known here; there are no more words"),
+            ("router r r", "`r` is not known here; expected: no more words"),
         ] {
             let refused =
                 EmulationPlan::parse(&format!("host a 10.0.0.1\n{line}")).expect_err(line).to_string();
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_a_network_have_addresses_by_position() {
+    fn hosts_of_a_topology_have_addresses_by_index() {
         let network =
             Topology::parse("host a\nrouter r\nhost b\nlink a r rate=1M\nlink r b").expect("it is right");
         let mut plan = EmulationPlan::from(network);

@@ -43,7 +43,7 @@ pub(crate) struct Routes {
     /// The next link from each node towards each host.
     next: Vec<u32>,
     groups: Vec<Ipv4Addr>,
-    /// One tree for each pair of source and group. The last tree of each source is for all other groups.
+    /// One tree for each pair of source and group. The last tree of each source serves all groups that no host lists.
     trees: Vec<Tree>,
 }
 
@@ -94,7 +94,7 @@ impl Routes {
         Ok(routes)
     }
 
-    /// Returns where a packet of this host with this destination must go.
+    /// Returns the destination of a packet from this host: another host or a tree.
     pub(crate) fn goal(&self, source: usize, destination: Ipv4Addr) -> Result<Goal, Ignored> {
         if destination.is_broadcast() || destination.octets()[..3] == [224, 0, 0] {
             return Err(Ignored::LocalOnly);
@@ -132,7 +132,7 @@ impl Routes {
         self.next[host as usize * self.nodes as usize + node.0 as usize]
     }
 
-    /// Returns one of the links from a node down a tree.
+    /// Returns the link with index `number` among the tree's links from a node.
     pub(crate) fn branch(&self, tree: u32, node: NodeId, number: usize) -> Option<u32> {
         self.trees[tree as usize].0[node.0 as usize].get(number).map(|link| link.0)
     }

@@ -1,8 +1,8 @@
 //! Devices and clock of an emulation.
 //!
-//! One thread reads the packets that hosts send, and writes packets to hosts at their times of arrival. It sleeps until shortly
-//! before the next arrival and then polls the clock. If permitted, it runs with real-time priority. Its [`Report`] contains the
-//! lateness of packets. On a busy machine, check the lateness before you trust a measurement.
+//! One thread reads the packets that hosts send, and writes packets to hosts at their times of arrival. The thread sleeps until
+//! shortly before the next arrival and then polls the clock. If permitted, it runs with real-time priority. The [`Report`] of a
+//! run contains the lateness of packets. On a busy machine, check the lateness before you trust a measurement.
 
 use crate::net::{Entries, Net};
 use crate::plan::{EmulationPlan, Host, PlanError};
@@ -45,7 +45,7 @@ pub enum EmulatorError {
     EmulationPlan(#[from] PlanError),
     /// A device could not be created.
     #[error(
-        "cannot make {INTERFACE} for host {host}: {source}; this needs root, /dev/net/tun and its namespace"
+        "cannot create {INTERFACE} for host {host}: {source}; run as root, and check that /dev/net/tun and the namespace of the host exist"
     )]
     Device {
         /// Name of the host.

@@ -25,7 +25,7 @@ fn packet(number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Sends one packet every 0.5 ms, which exceeds the capacity of the slowest link.
+/// Sends one packet every 0.5 ms. This rate exceeds the capacity of the slowest link.
 fn carry(net: &mut Net, begin: u64, packets: &[Vec<u8>], count: u64) -> u64 {
     let mut delivered = 0;
     for number in begin..begin + count {

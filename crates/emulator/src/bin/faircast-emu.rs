@@ -4,9 +4,9 @@
 //! faircast-emu [--max-memory SIZE] PLAN
 //! ```
 //!
-//! The plan is a file in the format of `faircast_emulator::plan`. The namespaces that it names must exist. The program prints
-//! `ready` on standard output when it carries packets. The program refuses a plan that needs more memory than `--max-memory`
-//! (8G). Packets that exceed this memory are dropped. Needs root.
+//! The plan is a file in the format of `faircast_emulator::plan`. The namespaces that the plan names must exist. The program
+//! prints `ready` on standard output when it begins to carry packets. `--max-memory` (default 8G) limits its memory: the program
+//! refuses a plan whose network needs more, and drops packets for which no memory is left. Needs root.
 
 use faircast_emulator::{EmulationPlan, Emulator, memory};
 use std::error::Error;
@@ -23,7 +23,7 @@ fn run(path: &str, memory: u64) -> Result<(), Box<dyn Error>> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     std::thread::spawn(move || {
-        // The input is ignored. The emulation stops at its end or at an error.
+        // The input is ignored. The emulation stops at the end of the input or at an error.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         stopped.store(true, Ordering::Relaxed);
     });

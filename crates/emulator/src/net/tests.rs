@@ -71,7 +71,8 @@ fn delays_of_hops_add_up_even_with_a_late_driver() {
     for at in [0, 100, 5_000] {
         assert_eq!(net.enter(micros(at), 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
     }
-    // 1 ms + 1 ms of transmission + 10 ms + 1 ms. The second packet waits 900 us.
+    // Each packet takes 1 ms of transmission and 12 ms of propagation over three links. The second packet also waits 900 us for
+    // the transmission of the first packet.
     assert_eq!(arrivals(&mut net), [(1, 13_000.0), (1, 14_000.0), (1, 18_000.0)]);
 }
 
@@ -190,7 +191,7 @@ fn red_drops_packets_without_ecn() {
 }
 
 #[test]
-fn queue_that_holds_packets_behaves_like_drop_tail() {
+fn fifo_queue_delivers_the_same_packets_as_drop_tail() {
     let through = |queue: &str| {
         let mut net = net(&DUMBBELL.replace("droptail,3", queue));
         let mut all = Vec::new();
@@ -218,7 +219,7 @@ fn queue_that_holds_packets_behaves_like_drop_tail() {
 }
 
 #[test]
-fn queue_on_a_hosts_link_works_with_a_late_driver() {
+fn late_driver_does_not_change_the_timing_of_a_queue() {
     let mut net = pair("rate=8M delay=10ms queue=codel");
     for at in [0, 100, 5_000] {
         assert_eq!(net.enter(micros(at), 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
@@ -243,7 +244,7 @@ fn codel_marks_or_drops_at_departure() {
 }
 
 #[test]
-fn fair_queue_serves_both_hosts() {
+fn fair_queue_loses_no_packet_of_the_slower_host() {
     let mut net = net(&DUMBBELL.replace("droptail,3", "drr,limit=10"));
     for _ in 0..50 {
         assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
@@ -257,7 +258,7 @@ fn fair_queue_serves_both_hosts() {
 }
 
 #[test]
-fn mark_in_one_branch_does_not_affect_the_other() {
+fn congestion_mark_in_one_branch_does_not_affect_the_other() {
     let text = format!(
         "host source 10.9.0.1\nhost a 10.9.0.2 groups=all\nhost b 10.9.0.3 groups=all\nrouter r\n\
          link source r\nlink r a {KEEN}\nlink r b"
@@ -300,7 +301,7 @@ fn hosts_do_not_forward_packets() {
 }
 
 #[test]
-fn plans_without_hosts_and_with_equal_addresses_are_refused() {
+fn plan_without_hosts_or_with_equal_addresses_is_refused() {
     let refusal = |text: &str| {
         Net::new(&EmulationPlan::parse(text).expect("each line is right")).expect_err(text).to_string()
     };
@@ -353,7 +354,8 @@ proptest! {
 
 #[test]
 fn plan_that_exceeds_memory_is_refused_with_the_reason() {
-    // 20,000 hosts have 400 million paths, which would take 1.6 GB, and as many nodes of trees.
+    // 20,000 hosts have 400 million paths, which would take 1.6 GB of memory. The trees of all hosts would also have 400 million
+    // nodes in total.
     let mut text = String::from("router r\n");
     (0..20_000).for_each(|host| text += &format!("host h{host}\nlink h{host} r\n"));
     let plan = EmulationPlan::parse(&text).expect("each line is right");
