@@ -55,7 +55,7 @@ pub fn fields(file: &Path, filter: &str, names: &[&str]) -> Result<Vec<Vec<Strin
     Ok(out.stdout.lines().map(|line| line.split('\t').map(str::to_string).collect()).collect())
 }
 
-/// Returns the malformed packets and errors that tshark finds in a capture, one line each. The arguments `more` are passed to
+/// Returns the malformed packets and errors that tshark finds in a capture, one line each. `more` contains further arguments of
 /// tshark, such as `-X lua_script:FILE` for a dissector.
 ///
 /// # Errors

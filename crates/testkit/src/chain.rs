@@ -19,7 +19,8 @@ use tempfile::TempDir;
 ///                                     | | |                 | | |
 ///                                   receivers             receivers
 /// ```
-/// Hops forward unicast. They forward multicast only while the task of [`Chain::forward`] exists. Offloads are off.
+/// The hops forward unicast packets. They forward multicast packets only while the task of [`Chain::forward`] exists. Offloads
+/// are off.
 #[derive(Debug)]
 pub struct Chain {
     wires: String,
@@ -39,7 +40,7 @@ impl Chain {
     /// Name of a hop's interface towards the receivers.
     pub const DOWN: &'static str = "below";
 
-    /// Builds a chain with one hop for each element of `receivers`. The element is the number of receivers on the network behind
+    /// Builds a chain with one hop for each element of `receivers`. Each element is the number of receivers on the network behind
     /// the hop.
     ///
     /// # Errors

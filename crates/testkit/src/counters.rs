@@ -75,7 +75,7 @@ impl Sampler {
 }
 
 fn read(at: Duration) -> Result<Sample, KitError> {
-    // `/proc/self` would show the namespace of the first thread of the process.
+    // `/proc/self` would show the interfaces in the namespace of the first thread of the process.
     let path = "/proc/thread-self/net/dev";
     let table = fs::read_to_string(path).map_err(KitError::system(path))?;
     let row = table.lines().find_map(|line| line.trim().strip_prefix(Node::INTERFACE)?.strip_prefix(':'));

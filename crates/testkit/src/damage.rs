@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 /// Probabilities of each kind of damage. The default is no damage.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Damage {
-    /// Fraction of datagrams that are lost, 0 to 1.
+    /// Fraction, 0 to 1, of datagrams that are lost.
     pub loss: f64,
-    /// Fraction of datagrams that are delivered twice, 0 to 1.
+    /// Fraction, 0 to 1, of datagrams that are delivered twice.
     pub duplicate: f64,
-    /// Fraction of datagrams that are held back until 1 to [`Damage::REACH`] other datagrams have overtaken them, 0 to 1.
+    /// Fraction, 0 to 1, of datagrams that are held back until 1 to [`Damage::REACH`] other datagrams have overtaken them.
     pub reorder: f64,
-    /// Fraction of datagrams in which 1 to 3 bits of the payload are inverted, 0 to 1. The UDP checksum is corrected, so the
-    /// datagram reaches the program.
+    /// Fraction, 0 to 1, of datagrams in which 1 to 3 bits of the payload are inverted. The UDP checksum is corrected, so that
+    /// the kernel delivers the datagram to the program.
     pub corrupt: f64,
 }
 
 impl Damage {
-    /// Maximum number of datagrams that overtake a held datagram.
+    /// Maximum number of other datagrams that overtake a held datagram.
     pub const REACH: u64 = 8;
 
     /// Returns damage by loss only. `part` is the fraction of lost datagrams, 0 to 1.
@@ -69,7 +69,7 @@ struct DelayedFrame {
 }
 
 impl Injector {
-    /// Returns an injector. Links with different values of `stream` have different random faults.
+    /// Returns an injector. Injectors with different values of `stream` cause different random faults.
     pub(crate) fn new(damage: Damage, stream: u64) -> Injector {
         Injector { damage, rng: Rng::new(SEED, stream), held: Vec::new(), tally: Tally::default() }
     }
@@ -84,8 +84,8 @@ impl Injector {
         self.tally
     }
 
-    /// Damages one frame and passes the resulting frames to `each`: no frame, one or two copies, and held frames that it
-    /// overtook.
+    /// Damages one frame and passes the resulting frames to `each`: none, one or two copies of the frame, and held frames that
+    /// enough other frames have overtaken.
     pub(crate) fn pass(&mut self, frame: &mut [u8], now: Instant, each: &mut impl FnMut(&[u8])) {
         let Some(datagram) = datagram(frame) else { return each(frame) };
         self.tally.seen += 1;
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn corruption_count_matches_the_changed_payloads() {
+    fn count_of_corrupted_datagrams_matches_the_changed_payloads() {
         let (out, tally) = numbers(Damage { corrupt: 0.1, ..Damage::default() });
         let changed = (0..).zip(&out).filter(|(n, m)| *n != **m).count() as u64;
         // Inverting the same bit twice does not change the datagram.
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_frames_are_not_damaged() {
+    fn truncated_frames_pass_unchanged() {
         for whole in [frame(&[7; 20]), ipv6(UDP)] {
             assert!((0..whole.len()).all(|length| passes(&whole[..length])));
         }

@@ -17,13 +17,14 @@ use std::time::{Duration, Instant};
 /// Number of frames that a device queues for the thread. The queue is long, so that a busy processor adds no loss.
 pub(crate) const QUEUE: u32 = 10_000;
 
-/// Maximum time to wait for frames. After this time the thread checks for a request to stop and for held frames.
+/// Maximum time to wait for frames. After this time, the thread checks whether it has to stop and whether held frames have to be
+/// released.
 const NAP: Duration = Duration::from_millis(5);
 
 /// Maximum number of frames in one direction before the thread reads the other direction.
 const BUDGET: usize = 64;
 
-/// Size of a buffer, bytes: longer than any frame.
+/// Size of a frame buffer, in bytes. No frame is longer.
 const MAX_FRAME: usize = 1 << 16;
 
 /// A link between a host and its port on the bridge. Dropping it removes both devices.
@@ -35,7 +36,8 @@ pub(crate) struct DamagedLink {
 }
 
 impl DamagedLink {
-    /// Creates both devices, each with a namespace and a name, and starts to copy frames. Frames towards the host are damaged.
+    /// Creates both devices and starts to copy frames between them. `host` and `port` contain the namespace and the name of each
+    /// device. Only frames to the host are damaged.
     ///
     /// # Errors
     /// Fails if a device cannot be created.
@@ -151,7 +153,7 @@ impl Tap {
         }
     }
 
-    /// Sends a frame to the kernel. A device that is down drops the frame.
+    /// Passes a frame to the kernel, as if the device had received it. If the device is down, the frame is dropped.
     fn write(&self, frame: &[u8]) {
         let _ = (&self.0).write(frame);
     }

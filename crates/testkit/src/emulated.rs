@@ -22,8 +22,8 @@ pub struct EmulatedLab {
 }
 
 impl EmulatedLab {
-    /// Builds and starts a plan from its text, in the format of `faircast_emulator::plan`. Addresses and namespaces are chosen
-    /// automatically.
+    /// Parses a plan in the format of `faircast_emulator::plan`, builds its network and starts the links. Addresses and
+    /// namespaces are chosen automatically.
     ///
     /// # Errors
     /// Fails if the plan is invalid, a command fails, or other labs use the machine for too long.
@@ -32,8 +32,8 @@ impl EmulatedLab {
         EmulatedLab::of(root, plan)
     }
 
-    /// Does the same as [`EmulatedLab::start`], but other labs may run at the same time. It is for tests without measurements
-    /// that a busy processor would change.
+    /// Does the same as [`EmulatedLab::start`], but other labs may run at the same time. For tests whose results do not depend on
+    /// the load of the processor.
     ///
     /// # Errors
     /// Fails like [`EmulatedLab::start`].
@@ -42,7 +42,7 @@ impl EmulatedLab {
         EmulatedLab::build(root, plan, Company::Shared)
     }
 
-    /// Builds and starts a plan, for example one made from a network. Addresses and namespaces are chosen automatically.
+    /// Builds the network of a plan and starts its links. Addresses and namespaces are chosen automatically.
     ///
     /// # Errors
     /// Fails like [`EmulatedLab::start`].
@@ -89,10 +89,10 @@ impl EmulatedLab {
         &found.unwrap_or_else(|| panic!("the plan has no host {name}")).1
     }
 
-    /// Stops the links and returns the report of the emulation.
+    /// Stops the links and returns the report about them.
     ///
     /// # Errors
-    /// Fails if the emulation had stopped with an error.
+    /// Fails if the links had already stopped because of an error.
     pub fn stop(mut self) -> Result<Report, KitError> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("only this and drop take it, and both once");
@@ -104,7 +104,7 @@ impl Drop for EmulatedLab {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A test that does not read the report ignores its error, too.
+            // The error is ignored, because the test has not requested the report.
             let _ = thread.join();
         }
     }

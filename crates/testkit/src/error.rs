@@ -51,7 +51,7 @@ pub enum KitError {
         /// The part that is missing or wrong.
         why: String,
     },
-    /// An offload could not be switched off, so a bottleneck would not limit single packets.
+    /// An offload could not be switched off. With merged packets, a bottleneck would not limit single packets.
     #[error("{interface} in {namespace} keeps {feature} on; ethtool cannot switch it off")]
     OffloadStays {
         /// Name of the interface.

@@ -35,7 +35,7 @@ pub struct RunningFlow {
 /// Result of a TCP flow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TcpResult {
-    /// Received payload over the whole flow, bits per second.
+    /// Mean rate of the received payload over the duration of the flow, in bit/s.
     pub goodput_bps: f64,
     /// Sent payload in each second, bits per second.
     pub seconds_bps: Vec<f64>,

@@ -25,16 +25,16 @@ pub(crate) const PREFIX: &str = "fclab";
 pub struct Bottleneck {
     /// Rate including link-layer headers, bits per second.
     pub rate_bps: u64,
-    /// Size of the bucket, bytes: at least one packet. A smaller bucket gives a smoother rate.
+    /// Size of the bucket, in bytes: at least one packet. A smaller bucket gives a smoother rate.
     pub burst: u32,
-    /// Maximum length of the queue, bytes. Packets that do not fit are dropped at the tail.
+    /// Maximum length of the queue, in bytes. Arriving packets that do not fit are dropped.
     pub queue: u32,
 }
 
 /// Whether hosts and the bridge may merge packets into larger ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Offloads {
-    /// The default offloads of the kernel. This setting is fast.
+    /// The default offloads of the kernel, which reduce the CPU time of a transfer.
     #[default]
     On,
     /// No merged packets, as on a physical link. A bottleneck needs this setting.
@@ -48,7 +48,7 @@ pub enum Forwarding {
     #[default]
     ToAll,
     /// Hosts that have joined the group. The bridge queries for members with the default timers of a multicast router (RFC 3376,
-    /// 8; RFC 3810, 9). After a leave it continues to forward the group for 2 s.
+    /// 8; RFC 3810, 9). After a host has left a group, the bridge forwards the group to this host for another 2 s.
     ToMembers,
 }
 
@@ -125,7 +125,7 @@ impl LabPlan {
         self
     }
 
-    /// Sets the MTU of every link, in bytes; the default is 1500. If it is below 1280, hosts have no IPv6 address.
+    /// Sets the MTU of every link, in bytes. The default is 1500. With an MTU below 1280, hosts have no IPv6 address.
     #[must_use]
     pub fn mtu(mut self, bytes: u32) -> LabPlan {
         self.mtu = bytes;
@@ -146,21 +146,21 @@ impl LabPlan {
         self
     }
 
-    /// Sets whether other labs may run at the same time; the default is no.
+    /// Sets whether other labs may run at the same time. By default, no other lab may run.
     #[must_use]
     pub fn company(mut self, company: Company) -> LabPlan {
         self.company = company;
         self
     }
 
-    /// Adds a bottleneck on the link to a receiver, counted from 0.
+    /// Adds a bottleneck on the link to a receiver. `receiver` is the receiver's index, from 0.
     #[must_use]
     pub fn bottleneck(mut self, receiver: u16, bottleneck: Bottleneck) -> LabPlan {
         self.bottlenecks.push((receiver, bottleneck));
         self
     }
 
-    /// Adds damage to datagrams towards these receivers, counted from 0.
+    /// Adds damage to datagrams that are sent to these receivers. `receivers` contains the indexes of the receivers, from 0.
     #[must_use]
     pub fn damage(mut self, receivers: impl IntoIterator<Item = u16>, damage: Damage) -> LabPlan {
         self.damage.extend(receivers.into_iter().map(|receiver| (receiver, damage)));
@@ -273,7 +273,7 @@ impl LabPlan {
 }
 
 impl Lab {
-    /// Returns the default plan: one receiver, MTU 1500, offloads, no bottleneck.
+    /// Returns the default plan: one receiver, an MTU of 1500, offloads on, no bottleneck.
     pub fn plan() -> LabPlan {
         LabPlan {
             receivers: 1,
@@ -359,7 +359,7 @@ impl Lab {
         self.damaged_link(node).set(damage);
     }
 
-    /// Returns the counts of datagrams towards a host so far.
+    /// Returns the numbers of datagrams that have been sent to a host so far, by kind of damage.
     ///
     /// # Panics
     /// Panics if the plan has no damage for this host.
@@ -372,7 +372,7 @@ impl Lab {
         &links.find(|(port, _)| port == node.port()).expect("the plan has damage for this host").1
     }
 
-    /// Returns the number of packets that the bottleneck before a receiver has dropped.
+    /// Returns the number of packets that the bottleneck on the link to a receiver has dropped.
     ///
     /// # Errors
     /// Fails if `tc` fails or reports no such number.
@@ -398,8 +398,8 @@ impl Lab {
         }
         let bridge =
             |options: &str| in_namespace(&self.bridge, &format!("link set br0 type bridge {options}"));
-        // During its first response interval a new querier does not forward by membership, so the lab begins with a short
-        // interval.
+        // During the first response interval of a new querier, the bridge does not forward by membership. The lab therefore
+        // begins with a short interval.
         bridge("mcast_igmp_version 3 mcast_mld_version 2 mcast_query_response_interval 10")?;
         bridge("mcast_snooping 1 mcast_querier 1")?;
         std::thread::sleep(Duration::from_millis(300));
@@ -427,7 +427,7 @@ impl Lab {
         Ok(groups)
     }
 
-    /// Starts to watch the receivers join and leave groups.
+    /// Starts to record the joins and leaves of the receivers.
     ///
     /// # Errors
     /// Fails if the frames at the ports of the bridge cannot be received.
@@ -451,7 +451,8 @@ pub(crate) fn in_namespace(namespace: &str, command: &str) -> Result<(), KitErro
     run("ip", &args, LIMIT).map(drop)
 }
 
-/// Disables duplicate-address detection and router solicitations. Addresses can be used at once, and idle links carry no packets.
+/// Disables duplicate-address detection and router solicitations. New addresses can then be used at once, and idle links carry no
+/// packets.
 pub(crate) fn quiet_ipv6(namespace: &str) -> Result<(), KitError> {
     let command = "netns exec NAMESPACE sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0 \
                    net.ipv6.conf.default.router_solicitations=0 net.ipv6.conf.default.accept_ra=0";

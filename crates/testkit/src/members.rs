@@ -36,8 +36,8 @@ pub struct Change {
     pub what: Membership,
 }
 
-/// A thread that receives the membership reports of a lab's receivers to the router, except for link-local groups. It ends on
-/// drop.
+/// Records the membership reports that a lab's receivers send to the router, except for reports of link-local groups. The
+/// recording thread ends when this value is dropped.
 #[derive(Debug)]
 pub struct MemberWatch {
     stop: Arc<AtomicBool>,
@@ -46,8 +46,8 @@ pub struct MemberWatch {
 }
 
 impl MemberWatch {
-    /// Watches the ports of the receivers, in the order of the receivers. It listens before it returns, so no later report is
-    /// missed.
+    /// Starts to record the membership reports that arrive at `ports`: the ports of the receivers, in the order of the receivers.
+    /// Returns after the recording has begun, so that no later report is missed.
     pub(crate) fn start(bridge: &str, ports: Vec<String>) -> Result<MemberWatch, KitError> {
         let namespace = open_namespace(&Path::new("/run/netns").join(bridge))?;
         let (stop, received) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
@@ -58,7 +58,7 @@ impl MemberWatch {
             let ready = ready.map_err(KitError::system("listen for IGMP at the bridge"));
             let begin = Instant::now();
             let tap = ready?;
-            // The send fails only if the watch was dropped.
+            // The send fails only if the `MemberWatch` was dropped.
             let _ = first.send(());
             let mut members = Members::default();
             while !stopped.load(Ordering::Relaxed) {
@@ -77,13 +77,13 @@ impl MemberWatch {
         let watch = MemberWatch { stop, received, thread: Some(thread) };
         match begun.recv() {
             Ok(()) => Ok(watch),
-            // The thread dropped its end of the channel because it could not receive. `stop` returns the reason.
+            // The thread has closed the channel because it could not receive frames. `stop` returns the reason.
             Err(_) => watch.stop().map(|_| unreachable!("a watch that began has sent its first word")),
         }
     }
 
-    /// Returns the changes since the start of the watch. An earlier membership counts as joined when the receiver next reports
-    /// it.
+    /// Returns the changes since the start of the recording. An earlier membership counts as a join when the receiver next
+    /// reports it.
     pub fn changes(&self) -> Vec<Change> {
         self.received.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -115,7 +115,7 @@ impl Drop for MemberWatch {
     }
 }
 
-/// Returns whether routers forward a group. They do not forward link-local groups, such as the groups of IPv6 neighbour discovery
+/// Returns whether routers forward a group. Link-local groups are not forwarded, for example those of IPv6 neighbour discovery
 /// (RFC 5771, 4; RFC 4291, 2.7).
 pub(crate) fn is_routed(group: IpAddr) -> bool {
     match group {
@@ -144,12 +144,14 @@ enum RecordType {
     Block,
 }
 
-/// Memberships of all receivers: the requested sources of a group, or `None` if the receiver excludes sources instead.
+/// Memberships by receiver and group. The value is the set of requested sources, or `None` if the receiver requests all sources
+/// except for excluded ones.
 #[derive(Debug, Default)]
 struct Members(BTreeMap<(usize, IpAddr), Option<BTreeSet<IpAddr>>>);
 
 impl Members {
-    /// Processes a record. Most records change nothing, because hosts send reports twice and repeat them after each query.
+    /// Processes a record of a report. Most records change no membership, because hosts send each report twice and repeat it
+    /// after each query.
     fn on_record(&mut self, receiver: usize, record: &Record) -> Option<Membership> {
         let key = (receiver, record.group);
         let before = self.0.remove(&key);
@@ -215,7 +217,7 @@ fn report<const N: usize>(body: &[u8], types: [u8; 4], group: usize) -> Vec<Reco
     group.map(|group| Record { group, record_type, sources: Vec::new() }).into_iter().collect()
 }
 
-/// Returns the records of a report of IGMPv3 or MLDv2. The two formats differ only in the length of addresses.
+/// Returns the records of a report of IGMPv3 or MLDv2. These formats differ only in the length of addresses.
 fn newest_report<const N: usize>(body: &[u8]) -> Option<Vec<Record>> {
     let count = u16::from_be_bytes(body.get(6..8)?.try_into().ok()?);
     let mut at = 8;
@@ -246,8 +248,8 @@ fn address<const N: usize>(bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// A socket filter that accepts IGMP over IPv4, and IPv6 that begins with hop-by-hop options as MLD does. The kernel drops the
-/// remaining packets, which are mostly the transfer.
+/// A socket filter that accepts IGMP over IPv4, and IPv6 packets that begin with hop-by-hop options, as MLD packets do. The
+/// kernel drops all other packets, most of which are data packets.
 const WANTED: [libc::sock_filter; 9] = {
     const fn step(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
         libc::sock_filter { code, jt, jf, k }
@@ -265,10 +267,11 @@ const WANTED: [libc::sock_filter; 9] = {
     ]
 };
 
-/// Opens a socket that receives the frames that pass [`WANTED`], on all interfaces of the calling thread's namespace.
+/// Opens a socket that receives the frames on all interfaces of the calling thread's namespace, as far as [`WANTED`] accepts
+/// them.
 fn tap() -> std::io::Result<File> {
-    // All protocols, in network byte order. The kernel passes the frames of a bridge's port to such sockets before the bridge
-    // takes them.
+    // All protocols, in network byte order. With this value, the kernel passes the frames at a port of a bridge to the socket
+    // before the bridge processes them.
     let all = u16::try_from(libc::ETH_P_ALL).expect("it is 3").to_be();
     // SAFETY: the call returns a new descriptor or -1.
     let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, i32::from(all)) };
@@ -286,7 +289,7 @@ fn tap() -> std::io::Result<File> {
 
 fn set<T>(tap: &File, option: libc::c_int, value: &T) -> std::io::Result<()> {
     let length = libc::socklen_t::try_from(size_of::<T>()).expect("options are small");
-    // SAFETY: the value outlives the call, and `length` is its size. The kernel copies a filter.
+    // SAFETY: the value outlives the call, and `length` is its size. The kernel copies the socket filter.
     let done = unsafe {
         libc::setsockopt(tap.as_raw_fd(), libc::SOL_SOCKET, option, std::ptr::from_ref(value).cast(), length)
     };
@@ -365,13 +368,13 @@ mod tests {
     }
 
     #[test]
-    fn change_to_include_no_source_is_a_leave() {
+    fn change_to_an_empty_source_list_counts_as_a_leave() {
         let frames = [v3(4, &[]), v3(3, &[]), v3(3, &[])];
         assert_eq!(received(&frames), [Membership::Joined, Membership::Left]);
     }
 
     #[test]
-    fn source_specific_reports_are_a_join_and_a_leave() {
+    fn source_specific_reports_count_as_a_join_and_a_leave() {
         let frames = [v3(5, &[[10, 77, 0, 1]]), v3(1, &[[10, 77, 0, 1]]), v3(6, &[[10, 77, 0, 1]])];
         assert_eq!(received(&frames), [Membership::Joined, Membership::Left]);
         assert_eq!(records(&frames[0])[0].sources, [SOURCE]);

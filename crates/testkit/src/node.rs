@@ -52,8 +52,8 @@ impl Node {
         IpAddr::V4(self.ipv4)
     }
 
-    /// Starts a program on this host. The program is killed when the [`Task`] is dropped or the calling thread ends. The program
-    /// uses the `/sys` of the machine, not of the namespace.
+    /// Starts a program on this host. The program is killed when the [`Task`] is dropped or the calling thread ends. For the
+    /// program, `/sys` shows the machine, not the namespace of this host.
     ///
     /// # Errors
     /// Fails if the program cannot be started.

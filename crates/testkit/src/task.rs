@@ -1,4 +1,4 @@
-//! Programs with a time limit that end before their owner.
+//! Programs with a time limit. A program that still runs when its [`Task`] is dropped is killed.
 
 use crate::error::KitError;
 use std::fs::{self, File};
@@ -64,14 +64,14 @@ impl Task {
         let clone = |file: &File| file.try_clone().map_err(KitError::system("duplicate an output file"));
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::null()).stdout(clone(&stdout)?).stderr(clone(&stderr)?);
-        // Code between fork and exec requires a copy of this process' page tables, which takes longer than most programs run.
-        // Programs without a namespace are short and end by themselves, so they need no such code.
+        // If a closure runs between fork and exec, the page tables of this process are copied, which takes longer than most
+        // programs run. Programs without a namespace need no closure, because they are short and end by themselves.
         if let Some(namespace) = namespace {
             // SAFETY: the closure makes only async-signal-safe calls (signal, prctl and setns). The descriptor of the namespace is
             // open until the child has started.
             unsafe {
                 command.pre_exec(move || {
-                    // A shell starts background jobs with SIGINT ignored, and programs inherit that.
+                    // A shell starts background jobs with SIGINT ignored, and programs inherit this setting.
                     libc::signal(libc::SIGINT, libc::SIG_DFL);
                     if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
                         return Err(std::io::Error::last_os_error());
@@ -227,7 +227,7 @@ fn memory_file() -> Result<File, KitError> {
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
-/// Returns the whole content of a file. Reads through a second descriptor, so the position of the writer does not change.
+/// Returns the whole content of a file. Opens the file a second time, so that the position of the writer does not change.
 fn contents(file: &File) -> String {
     let read = || -> std::io::Result<String> {
         let mut own = fs::File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 /// Lock file that every running lab holds, shared or exclusively.
 const LAB: &str = "/run/lock/faircast-lab";
 
-/// Lock file that a lab holds while it waits to run alone, so that shared labs do not delay it indefinitely.
+/// Lock file that a lab holds while it waits to run alone. Shared labs that arrive later wait for this lock, so that they do not
+/// delay the waiting lab indefinitely.
 const GATE: &str = "/run/lock/faircast-lab-gate";
 
 /// Maximum number of labs that share the machine.
@@ -20,10 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(900);
 /// Whether other labs on this machine may run at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Company {
-    /// No other lab may run: the test measures rates, delays or losses, and another lab would use the processor.
+    /// No other lab may run: the test measures rates, delays or losses, which another lab would change.
     #[default]
     Alone,
-    /// Other labs may run: the test checks results, not times.
+    /// Other labs may run: the results of the test do not depend on time.
     Shared,
 }
 

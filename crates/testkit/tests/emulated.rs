@@ -1,4 +1,4 @@
-//! Emulated links between real kernels. The tests check the results and allow ample time; the benchmarks measure exact times.
+//! Emulated links between network namespaces. The tests check results with wide time margins. The benchmarks measure exact times.
 
 use faircast_testkit::{Congestion, EmulatedLab, KitError, Node, TcpFlow, require_root};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -23,7 +23,7 @@ fn member(node: &Node) -> UdpSocket {
     socket
 }
 
-/// Kernel: TUN devices.
+/// Needs a kernel: TUN devices.
 #[test]
 fn packets_are_delayed_by_their_links() {
     let Some(root) = require_root() else { return };
@@ -45,7 +45,7 @@ fn packets_are_delayed_by_their_links() {
     assert!(*least < Duration::from_millis(150), "five in a row were late: {round_trips:?}");
 }
 
-/// Kernel: Linux' TCP through TUN devices.
+/// Needs a kernel: Linux' TCP through TUN devices.
 #[test]
 fn tcp_flow_gets_the_capacity_of_the_link() {
     let Some(root) = require_root() else { return };
@@ -59,7 +59,7 @@ fn tcp_flow_gets_the_capacity_of_the_link() {
     assert!(forth.overflow > 0 && forth.accepted_bytes < 10_500_000, "{report}");
 }
 
-/// Kernel: TUN devices.
+/// Needs a kernel: TUN devices.
 #[test]
 fn burst_is_sent_at_the_rate_of_the_link() {
     let Some(root) = require_root() else { return };
@@ -76,9 +76,9 @@ fn burst_is_sent_at_the_rate_of_the_link() {
     assert!(begin.elapsed() >= Duration::from_millis(990), "{:?}", begin.elapsed());
 }
 
-/// Kernel: multicast through TUN devices.
+/// Needs a kernel: multicast through TUN devices.
 #[test]
-fn a_multicast_datagram_is_copied_to_every_member() {
+fn multicast_datagram_is_copied_to_every_member() {
     let Some(root) = require_root() else { return };
     let text = "host source\nhost a groups=239.255.70.2\nhost b groups=all\nhost c groups=all\nhost d\nrouter r\nrouter s
         link source r rate=10M\nlink r a delay=5ms\nlink r s delay=5ms\nlink s b\nlink s c delay=3ms\nlink s d";
@@ -98,9 +98,9 @@ fn a_multicast_datagram_is_copied_to_every_member() {
     assert!(offered.contains(&("r>s", 1)) && offered.contains(&("s>d", 0)), "{report}");
 }
 
-/// Kernel: ECN of Linux' TCP.
+/// Needs a kernel: ECN of Linux' TCP.
 #[test]
-fn red_marks_packets_of_a_tcp_that_negotiated_ecn() {
+fn red_marks_packets_of_a_tcp_flow_that_negotiated_ecn() {
     let Some(root) = require_root() else { return };
     let text = "host a\nhost b\nlink a b rate=10M delay=10ms queue=red,limit=100,min=5,max=30,w=0.02,p=0.1,ecn back queue=droptail,100";
     let lab = must(EmulatedLab::start(&root, text));

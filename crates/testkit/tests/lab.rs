@@ -25,7 +25,7 @@ fn speaker(node: &Node) -> UdpSocket {
     node.inside(|| UdpSocket::bind("0.0.0.0:0").expect("some port is free")).expect("the namespace exists")
 }
 
-/// Kernel: namespaces joined by a bridge.
+/// Needs a kernel: namespaces joined by a bridge.
 #[test]
 fn two_hosts_reach_each_other() {
     let Some(root) = require_root() else { return };
@@ -36,9 +36,9 @@ fn two_hosts_reach_each_other() {
     }
 }
 
-/// Kernel: a bridge copies multicast.
+/// Needs a kernel: a bridge copies multicast.
 #[test]
-fn a_multicast_datagram_reaches_every_receiver() {
+fn multicast_datagram_reaches_every_receiver() {
     let Some(root) = require_root() else { return };
     let lab =
         Lab::plan().company(Company::Shared).receivers(4).build(&root).unwrap_or_else(|e| panic!("{e}"));
@@ -52,7 +52,7 @@ fn a_multicast_datagram_reaches_every_receiver() {
     }
 }
 
-/// Kernel: TAP devices carry frames between a host and a bridge.
+/// Needs a kernel: TAP devices carry frames between a host and a bridge.
 #[test]
 fn damage_plan_applies_to_one_host_only() {
     const SENT: u32 = 2_000;
@@ -102,7 +102,7 @@ fn damage_plan_applies_to_one_host_only() {
     ] {
         assert!(around(part).contains(&(count as f64)), "{part}: {tally:?}");
     }
-    // A corrupted datagram reaches the program because its checksum is corrected.
+    // A corrupted datagram reaches the program because the injector corrects the checksum.
     let is_whole = |content: &Vec<u8>| content.chunks(4).all(|part| part == &content[..4]);
     let changed = got.iter().filter(|content| !is_whole(content)).count() as u64;
     assert!(
@@ -113,9 +113,9 @@ fn damage_plan_applies_to_one_host_only() {
     assert!(!numbers.is_sorted(), "none overtook another: {tally:?}");
 }
 
-/// Kernel: TAP devices carry frames between a host and a bridge.
+/// Needs a kernel: TAP devices carry frames between a host and a bridge.
 #[test]
-fn feedback_damage_does_not_affect_data_and_can_be_ended() {
+fn damage_to_feedback_does_not_affect_data_and_can_be_ended() {
     let Some(root) = require_root() else { return };
     let plan = Lab::plan().company(Company::Shared).damage_feedback(Damage::loss(1.0));
     let lab = plan.build(&root).unwrap_or_else(|e| panic!("{e}"));
@@ -134,9 +134,9 @@ fn feedback_damage_does_not_affect_data_and_can_be_ended() {
     assert!(reaches(b"found"));
 }
 
-/// Kernel: Linux' TCP through a token bucket.
+/// Needs a kernel: Linux' TCP through a token bucket.
 #[test]
-fn a_bottleneck_limits_a_tcp_flow_to_its_rate() {
+fn bottleneck_limits_a_tcp_flow_to_its_rate() {
     let Some(root) = require_root() else { return };
     let plan = Lab::plan().receivers(2).offloads(Offloads::Off).bottleneck(0, Bottleneck::mbps(10.0));
     let lab = plan.build(&root).unwrap_or_else(|e| panic!("{e}"));
@@ -149,7 +149,7 @@ fn a_bottleneck_limits_a_tcp_flow_to_its_rate() {
     assert!(free.goodput_bps > 100e6, "{free:?}");
 }
 
-/// Kernel: segmentation offload of interfaces.
+/// Needs a kernel: segmentation offload of interfaces.
 #[test]
 fn without_offloads_no_packet_is_larger_than_the_mtu() {
     let Some(root) = require_root() else { return };
@@ -158,7 +158,8 @@ fn without_offloads_no_packet_is_larger_than_the_mtu() {
     let file = std::env::temp_dir().join(format!("faircast-kit-{}.pcap", std::process::id()));
     let capture =
         Capture::start(lab.receiver(0), "tcp and dst port 5201", &file).unwrap_or_else(|e| panic!("{e}"));
-    // At this rate the kernel would merge segments, but tshark can still process them on a busy machine.
+    // This rate is high enough that the kernel would merge segments if offloads were on, and low enough for tshark to capture
+    // every packet on a busy machine.
     let flow = TcpFlow::new(Congestion::Reno, Duration::from_secs(1)).at_most(50);
     flow.run(lab.sender(), lab.receiver(0)).unwrap_or_else(|e| panic!("{e}"));
     let file = capture.stop().unwrap_or_else(|e| panic!("{e}"));
@@ -168,7 +169,7 @@ fn without_offloads_no_packet_is_larger_than_the_mtu() {
     assert!(lengths.iter().all(|row| row[0] == "1200"), "{:?}", lengths.iter().find(|row| row[0] != "1200"));
 }
 
-/// Kernel: byte counters of interfaces.
+/// Needs a kernel: byte counters of interfaces.
 #[test]
 fn sampled_counters_show_the_sent_bytes_over_time() {
     let Some(root) = require_root() else { return };
@@ -190,7 +191,7 @@ fn sampled_counters_show_the_sent_bytes_over_time() {
     assert_eq!(text.lines().count(), samples.len() + 1);
 }
 
-/// Kernel: a bridge's port goes down.
+/// Needs a kernel: a bridge's port goes down.
 #[test]
 fn link_forwards_packets_only_while_it_is_up() {
     let Some(root) = require_root() else { return };
@@ -209,7 +210,7 @@ fn link_forwards_packets_only_while_it_is_up() {
     assert_eq!(arrived.map(|length| &bytes[..length]), Some(&b"found"[..]));
 }
 
-/// Waits until the router forwards none of these groups to a receiver.
+/// Waits until the bridge forwards none of these groups to a receiver.
 fn forgets(lab: &Lab, receiver: u16, groups: &[IpAddr]) {
     let end = Instant::now() + SOON;
     loop {
@@ -222,7 +223,7 @@ fn forgets(lab: &Lab, receiver: u16, groups: &[IpAddr]) {
     }
 }
 
-/// Kernel: a bridge snoops IGMP.
+/// Needs a kernel: a bridge snoops IGMP.
 #[test]
 fn group_is_forwarded_to_its_members_only() {
     let Some(root) = require_root() else { return };
@@ -248,7 +249,7 @@ fn group_is_forwarded_to_its_members_only() {
     assert_eq!(lab.groups(1).unwrap_or_else(|e| panic!("{e}")), [] as [IpAddr; 0]);
 }
 
-/// Kernel: a bridge snoops IGMP and MLD.
+/// Needs a kernel: a bridge snoops IGMP and MLD.
 #[test]
 fn each_join_and_leave_is_recorded_once() {
     let Some(root) = require_root() else { return };
@@ -282,7 +283,7 @@ fn each_join_and_leave_is_recorded_once() {
     assert!(changes.windows(2).all(|pair| pair[0].at <= pair[1].at));
 }
 
-/// Kernel: processes and namespaces end.
+/// Needs a kernel: processes and namespaces end.
 #[test]
 fn dropped_task_is_killed_and_dropped_lab_is_removed() {
     let Some(root) = require_root() else { return };
@@ -298,7 +299,7 @@ fn dropped_task_is_killed_and_dropped_lab_is_removed() {
     assert!(namespaces.iter().all(|name| !left.contains(name)), "{left}");
 }
 
-/// Kernel: a process is killed.
+/// Needs a kernel: a process is killed.
 #[test]
 fn program_over_its_time_limit_is_killed() {
     let begin = Instant::now();

@@ -4,10 +4,10 @@ use crate::scan::{self, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-/// Folders of `docs` whose `README.md` lists their pages. The list of the book contains only this `README.md`.
+/// Folders of `docs` whose `README.md` lists their pages. The book's list contains only the `README.md` of such a folder.
 const LISTED_BY_README: [&str; 2] = ["decisions", "decisions/deps"];
 
-/// Pages and folders of `docs` that are not prose: generated pages, and the archive of decisions, which is not edited.
+/// Pages and folders of `docs` whose words are not counted: generated pages, and the archive of decisions, which is not edited.
 const NOT_PROSE: [&str; 5] = ["cli.md", "decisions", "json.md", "validation.md", "wire.md"];
 
 /// Marker at the end of the prose of a page whose remainder is generated.
@@ -25,7 +25,7 @@ pub fn words_of_prose(pages: &[Source]) -> usize {
     written.map(|(_, text)| words(text)).sum()
 }
 
-/// Returns the faults of the book's list: missing pages of `docs`, repeated pages, and pages that do not exist.
+/// Returns the faults of the book's list: pages of `docs` that are not in the list, repeated pages, and pages that do not exist.
 pub fn faults_of_the_list(docs: &Path, pages: &[Source]) -> Vec<String> {
     let list = std::fs::read_to_string(docs.join("SUMMARY.md")).expect("the book has a list");
     let mut listed = BTreeMap::new();

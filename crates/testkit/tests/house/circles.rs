@@ -5,7 +5,7 @@ use super::scan::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the circles of files of `krate` that refer to one another, each as `crate: file, file`. References between a module
-/// and its submodules do not count, nor do tests.
+/// and its submodules do not count. Tests do not count.
 pub fn circles(krate: &str, sources: &[Source]) -> Vec<String> {
     let root = format!("crates/{krate}/src/");
     let files: BTreeMap<Module, &str> = sources
@@ -58,7 +58,7 @@ pub fn expand_all(code: &str) -> Vec<Module> {
     found
 }
 
-/// Expands the path or tree of paths at the beginning of a text. Returns the text after it.
+/// Expands the path or tree of paths at the beginning of a text. Returns the remainder of the text.
 fn expand<'a>(mut text: &'a str, before: &Module, found: &mut Vec<Module>) -> &'a str {
     let mut path = before.clone();
     loop {

@@ -66,7 +66,7 @@ fn reached<'a>(from: &'a str, uses: &BTreeMap<(&'a str, &'a str), usize>) -> BTr
     found
 }
 
-/// Number of uses of the operating system in code. A state machine leaves them to its driver.
+/// Number of uses of the operating system in code. A state machine leaves these uses to its driver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostUses {
     /// Uses of files: paths through a module `fs`, and opened files.
@@ -98,7 +98,7 @@ impl HostUses {
         found
     }
 
-    /// Returns the numbers in the order of the record.
+    /// Returns the numbers in the order of the columns of `host-uses.txt`.
     pub fn numbers(self) -> [usize; 5] {
         [self.files, self.threads, self.clocks, self.processes, self.features]
     }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_single_files_and_tests_form_no_folder_circle() {
+    fn uses_of_parents_and_in_single_files_form_no_folder_circle() {
         let files = [
             ("lib.rs", "mod a; use crate::a::one::One;"),
             ("a/mod.rs", "#[cfg(test)]\nmod tests;"),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn deviation_from_the_record_is_reported_in_both_directions() {
+    fn values_above_and_below_the_record_are_reported() {
         let values = |of: &[(&'static str, usize)]| of.iter().copied().collect::<BTreeMap<_, _>>();
         let found = against_record(
             "uses",

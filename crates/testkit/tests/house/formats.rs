@@ -1,4 +1,4 @@
-//! Mentions of a foreign wire format outside of its crate.
+//! Finds mentions of a foreign wire format outside of the crate of this format.
 
 use super::code;
 use super::scan::Source;

@@ -13,13 +13,13 @@ const MAX_WORDS: usize = 35;
 /// Maximum number of letters in the name of a test.
 const MAX_NAME: usize = 60;
 
-/// First words of sentences that use a clause instead of a noun.
+/// First words of sentences that begin with a clause in place of a noun.
 const CLAUSES: [&str; 7] = ["What", "Who", "Whoever", "Whatever", "Whichever", "Whose", "Of"];
 
 /// Counts of the patterns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Number of sentences that begin with a clause instead of a noun.
+    /// Number of sentences that begin with a clause in place of a noun.
     pub clauses: usize,
     /// Number of uses of "so many" and similar words instead of a number.
     pub so_many: usize,
@@ -67,7 +67,7 @@ pub fn counts(source: &Source) -> Counts {
     counts
 }
 
-/// Returns a table of the counts by crate and by folder of the documentation.
+/// Returns a table of the counts, by crate for code and by folder for documentation.
 pub fn table(sources: &[Source]) -> String {
     let mut rooms: BTreeMap<String, Counts> = BTreeMap::new();
     for source in sources {
@@ -179,8 +179,11 @@ fn of_paragraph(text: &str) -> Counts {
     counts
 }
 
-/// Returns a word in lower case, without surrounding punctuation.
+/// Returns a word in lower case, without surrounding punctuation; an empty text for code, such as `None`.
 fn bare(word: &str) -> String {
+    if word.starts_with('`') {
+        return String::new();
+    }
     word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase()
 }
 
@@ -206,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_counted_in_comments_only() {
+    fn patterns_are_counted_in_comments_but_not_in_strings() {
         let text = "/// What is left, in bytes. Of those, so many are none.\n/// The reader is told.\nlet what = \"What is this\";\n";
         let found = of("a.rs", text);
         assert_eq!(found, Counts { clauses: 2, so_many: 1, none: 1, tell: 1, ..Counts::default() });
     }
 
     #[test]
-    fn sentence_continues_over_lines_and_ends_before_a_space() {
+    fn sentence_ends_only_at_punctuation_before_a_space_or_line_end() {
         let words = |count: usize| vec!["word"; count].join(" ");
         let text = format!("// {}\n// {} 3.1.5\n", words(20), words(15));
         assert_eq!(of("a.rs", &text).long, 1);

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Dependencies that each package may have among the packages of this repository, except for test dependencies.
+/// Packages of this repository that each package may depend on, except in its tests.
 const MAY_USE: [(&str, &[&str]); 24] = [
     ("faircast-core", &[]),
     ("faircast-unicast", &["faircast-core"]),
@@ -81,7 +81,7 @@ const MAY_USE: [(&str, &[&str]); 24] = [
             "faircast-driver",
             "faircast-pgm",
             "faircast-flute",
-            // Used behind features.
+            // Used only with cargo features.
             "faircast-unicast",
             "faircast-aqm",
             "faircast-sim",
@@ -115,13 +115,14 @@ const MAY_USE: [(&str, &[&str]); 24] = [
     ("faircast-validation", &["faircast-core", "faircast-unicast", "faircast-aqm", "faircast-sim"]),
 ];
 
-/// Packages outside of the workspace, with the reason: their dependencies would burden every build.
+/// Packages outside of the workspace, because their dependencies would slow every build. The comment of each entry names these
+/// dependencies.
 const APART: [&str; 2] = [
     "crates/cocoon-bpf",   // libelf's development files
     "crates/cocoon-quinn", // quinn with tokio and rustls
 ];
 
-/// Crates without clocks, threads, sockets and hash maps. The same `clippy.toml` in each crate enforces it.
+/// Crates without clocks, threads, sockets and hash maps. An identical `clippy.toml` in each of these crates enforces this rule.
 const CLOCKLESS: [&str; 10] =
     ["core", "unicast", "aqm", "topology", "wire", "fec", "object", "sim", "experiments", "simnet"];
 
@@ -135,14 +136,14 @@ fn root() -> PathBuf {
         .expect("the package lies two levels deep")
 }
 
-/// Returns the Rust files of all packages, except for this test's files.
+/// Returns the Rust files of all packages, except for the files of this test.
 fn rust_sources() -> Vec<Source> {
     let own = Path::new("crates/testkit/tests/house");
     let all = sources(&root(), &["rs"]);
     all.into_iter().filter(|s| s.path.starts_with("crates") && !s.path.starts_with(own)).collect()
 }
 
-/// Returns the files whose comments cite sections: Rust files, and the lists of figures and tables.
+/// Returns the files that cite sections of papers: Rust files, and the lists of figures and tables.
 fn citing_sources() -> Vec<Source> {
     let lists = Path::new("crates/experiments/src/repro");
     let all = sources(&root(), &["toml"]).into_iter().filter(|s| s.path.starts_with(lists));
@@ -276,7 +277,7 @@ fn no_new_circular_references_between_files_exist() {
     );
 }
 
-/// Known knots, with the number of references inside each. The numbers may only decrease.
+/// Known circles of folders, with the number of references within each circle. The numbers may only decrease.
 const KNOTS: &[(&str, usize)] = &[];
 
 #[test]
@@ -291,8 +292,8 @@ fn no_new_circular_uses_between_folders_exist() {
     );
 }
 
-/// Record of the uses of the operating system in library code, by folder. State machines have no such uses. The numbers may only
-/// decrease.
+/// Record of the uses of the operating system in library code, by folder. State machines have no such uses. The recorded numbers
+/// may only decrease.
 const HOST_USES: &str = include_str!("host-uses.txt");
 
 /// Columns of [`HOST_USES`] after the folder.
@@ -326,8 +327,8 @@ fn host_uses_of_libraries_match_the_record() {
 /// Crates of the foreign formats.
 const FORMATS: [&str; 2] = ["pgm", "flute"];
 
-/// Number of lines of production code that name a format outside of its crate. A new format adds one line to the list in the
-/// facade. The other numbers may only decrease.
+/// Number of lines of production code in each crate that name a foreign format, without the crates of the formats. A new format
+/// adds one line to the list in the crate `faircast`. The other numbers may only decrease.
 const NAMED_FORMATS: &[(&str, usize)] = &[("core", 5), ("object", 1), ("faircast", 2), ("cli", 3)];
 
 #[test]
@@ -365,13 +366,16 @@ fn tests_in_namespaces_state_why_they_need_a_kernel() {
         }
         for (at, _) in source.text.match_indices("\n#[test]\n") {
             let (before, after) = source.text.split_at(at);
-            if !before.lines().next_back().is_some_and(|line| line.starts_with("/// Kernel: ")) {
+            if !before.lines().next_back().is_some_and(|line| line.starts_with("/// Needs a kernel: ")) {
                 let name = after.lines().find(|line| line.starts_with("fn ")).unwrap_or_default();
                 silent.push(format!("{}: {name}", source.path.display()));
             }
         }
     }
-    assert_none("tests between namespaces without a last comment line `/// Kernel: reason.`", &silent);
+    assert_none(
+        "tests between namespaces without a last comment line `/// Needs a kernel: reason.`",
+        &silent,
+    );
 }
 
 #[test]
@@ -386,7 +390,8 @@ fn every_dependency_is_used() {
         for dependency in package["dependencies"].as_array().expect("cargo lists dependencies") {
             let name = dependency["name"].as_str().expect("a dependency has a name");
             let in_tests = dependency["kind"].as_str() == Some("dev");
-            // Tests replay inputs of the fuzzer with the code in the directory `fuzz`.
+            // A test dependency may be used only in the directory `fuzz`, because tests replay inputs of the fuzzer with the code
+            // in this directory.
             let may_use = |source: &&Source| match in_tests {
                 true => source.path.starts_with(own) || source.path.starts_with("fuzz"),
                 false => source.path.starts_with(own.join("src")) && !source.path.ends_with("tests.rs"),
@@ -401,7 +406,7 @@ fn every_dependency_is_used() {
 }
 
 #[test]
-fn published_packages_have_the_fields_of_registries() {
+fn published_packages_have_the_fields_that_registries_require() {
     let mut wrong = Vec::new();
     for package in packages() {
         if package["publish"].as_array().is_some_and(Vec::is_empty) {
@@ -420,7 +425,7 @@ fn published_packages_have_the_fields_of_registries() {
 }
 
 #[test]
-fn clippy_forbids_clocks_in_every_crate_without_a_clock() {
+fn clippy_forbids_clocks_in_every_clockless_crate() {
     let read = |name: &str| std::fs::read_to_string(root().join("crates").join(name).join("clippy.toml"));
     let model = read("core").expect("the core forbids clocks");
     let wrong = CLOCKLESS.iter().filter(|name| read(name).ok().as_ref() != Some(&model));
@@ -516,7 +521,7 @@ fn source_files_contain_no_stubs() {
     assert_none("stubs", &found);
 }
 
-/// Returns the packages inside and outside of the workspace, as cargo describes them.
+/// Returns the packages inside and outside of the workspace, as `cargo metadata` describes them.
 fn packages() -> Vec<serde_json::Value> {
     let manifests = ["."].into_iter().chain(APART);
     manifests.flat_map(|directory| packages_in(&root().join(directory).join("Cargo.toml"))).collect()

@@ -1,6 +1,6 @@
 //! Messages that a user can see: string literals of at least three words in production code, and texts of errors.
 //!
-//! `messages.txt` lists the messages by file. A reviewer can read all messages there, and a new message appears in a diff.
+//! `messages.txt` lists the messages by file. A reviewer can read all messages in this list, and a diff shows each new message.
 //! `FAIRCAST_BLESS=1` writes the list.
 
 use crate::scan::{Source, strings};
@@ -10,7 +10,8 @@ use std::fmt::Write;
 const SPEAKING: [&str; 11] =
     ["cli", "cocoon-bpf", "driver", "faircast", "flute", "host", "net", "object", "pgm", "transport", "wire"];
 
-/// Words that mark a statement whose literals are for developers or are listed elsewhere. `docs/cli.md` lists the help texts.
+/// Parts of statements whose literals are not messages for users: messages for developers, and help texts, which `docs/cli.md`
+/// lists.
 const INTERNAL: [&str; 12] = [
     "assert",
     "panic!(",

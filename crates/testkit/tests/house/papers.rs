@@ -46,9 +46,9 @@ enum Status {
 #[serde(deny_unknown_fields)]
 pub struct Gap {
     pub file: String,
-    /// The section, as `000, 3.1.5`, or the number of an RFC and a section.
+    /// The section of a paper, as `000, 3.1.5`, or the number of an RFC and its section.
     section: String,
-    /// The first words of the comment, or the whole comment.
+    /// The first words of the gap comment, or the whole comment.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! Finds source files, and citations and gaps in their comments.
+//! Finds source files, and the citations and paper gaps in their comments.
 
 use std::fmt;
 use std::fs;
@@ -102,7 +102,7 @@ fn next_section(text: &str) -> Option<(&str, &str)> {
     (chapter && numbered).then(|| (id, &text[id.len()..]))
 }
 
-/// Returns the texts of the gap comments of a file, each in one line.
+/// Returns the texts of all `Paper gap:` comments of a file, each in one line.
 pub fn gaps(text: &str) -> Vec<String> {
     let marker = concat!("Paper ", "gap:");
     let mut found = Vec::new();
@@ -167,7 +167,7 @@ pub fn strings(text: &str) -> Vec<Literal> {
             }
             ('/', _) if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
             ('\'', _) if rest.starts_with("'\"'") || rest.starts_with("'\\") => 3,
-            // Skips the remainder of a name, which may end with `r`.
+            // Skips the remainder of a name, so that a final `r` does not begin a raw string.
             (c, _) if c.is_alphanumeric() || c == '_' => {
                 rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len())
             }
@@ -179,7 +179,7 @@ pub fn strings(text: &str) -> Vec<Literal> {
     found
 }
 
-/// Returns the end of the string that begins at the start of this text.
+/// Returns the position of the closing quote of the string whose content begins at the start of this text.
 fn end_of_string(text: &str) -> usize {
     let mut escaped = false;
     let end = text.find(|c| {
@@ -200,7 +200,7 @@ pub fn names_flag(text: &str) -> bool {
     })
 }
 
-/// Returns whether two texts start with the same eight words. One text may be shorter.
+/// Returns whether two texts start with the same eight words. If one text is shorter, only its words are compared.
 pub fn same_start(a: &str, b: &str) -> bool {
     let (mut a, mut b) = (a.split_whitespace().take(8), b.split_whitespace().take(8));
     let first = (a.next(), b.next());
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_citation_is_found_across_a_line_break() {
+    fn citation_is_found_across_a_line_break() {
         assert_eq!(cited("/// As it says (paper 000,\n/// 3.1.5)."), ["paper 000, 3.1.5"]);
     }
 
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn command_line_option_is_two_dashes_and_a_word() {
+    fn command_line_option_consists_of_two_dashes_and_a_word() {
         for flag in ["--key", "give its --key", "(`--datagram 1200`)"] {
             assert!(names_flag(flag), "{flag}");
         }
