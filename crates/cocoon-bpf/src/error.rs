@@ -8,28 +8,28 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum CocoonError {
     /// The kernel provides no description of its types (BTF).
-    #[error("cocoon: no kernel BTF; needs CONFIG_DEBUG_INFO_BTF=y")]
+    #[error("cocoon: this kernel has no BTF; use a kernel with CONFIG_DEBUG_INFO_BTF=y")]
     NoBtf,
     /// The kernel does not accept congestion controls as BPF programs.
-    #[error("cocoon: this kernel has no struct_ops for TCP congestion control")]
+    #[error("cocoon: this kernel supports no TCP congestion control in BPF (struct_ops); use one with CONFIG_BPF_JIT")]
     NoStructOps,
     /// The kernel lacks a function that the programs call.
-    #[error("cocoon: this kernel has no function {0} for programs to call; needs Linux 6.1 or newer")]
+    #[error("cocoon: BPF programs cannot call {0} in this kernel; use Linux 6.1 or newer")]
     NoFunction(&'static str),
     /// The process lacks a required capability.
-    #[error("cocoon: needs CAP_BPF and CAP_PERFMON")]
+    #[error("cocoon: missing CAP_BPF or CAP_PERFMON; run it as root or with both capabilities")]
     NoCapability,
     /// No BPF file system is mounted at the path for the pins.
     #[error("cocoon: no BPF file system at {0}; mount one: mount -t bpf bpf {0}")]
     NoBpffs(PathBuf),
     /// A congestion control with this name is already registered.
-    #[error("cocoon: congestion control {0} is already registered")]
+    #[error("cocoon: congestion control {0} is already registered; unload it, or use another --name")]
     Registered(String),
-    /// The verifier or another part of the kernel refused the programs.
-    #[error("cocoon: kernel refused the program: {0}")]
+    /// The verifier or another part of the kernel has rejected the programs.
+    #[error("cocoon: the kernel refused the programs: {0}")]
     Refused(String),
     /// The name is too long or has invalid characters.
-    #[error("cocoon: {0:?} cannot be a congestion control's name: 1 to 15 letters, digits, '_' or '-'")]
+    #[error("cocoon: {0:?} is not a valid congestion control name; use 1 to 15 letters, digits, '_' or '-'")]
     BadName(String),
     /// No congestion control is loaded under this name.
     #[error("cocoon: {name} is not loaded (no {path}); load it: faircast-cocoon load")]
@@ -40,7 +40,7 @@ pub enum CocoonError {
         path: PathBuf,
     },
     /// Another version of this program pinned the objects.
-    #[error("cocoon: {name} is loaded in another version ({what}); unload it and load it again")]
+    #[error("cocoon: another version of {name} is loaded ({what}); unload it and load it again")]
     OtherVersion {
         /// The requested name.
         name: String,
@@ -48,10 +48,10 @@ pub enum CocoonError {
         what: String,
     },
     /// The name is still registered although its link was removed.
-    #[error("cocoon: {0} is still registered after 5 s; a process holds its link (bpftool link)")]
+    #[error("cocoon: {0} is still registered after 5 s; find the process that holds its link with `bpftool link`, and stop it")]
     Held(String),
     /// A file operation failed.
-    #[error("cocoon: {what} {path}: {source}")]
+    #[error("cocoon: cannot {what} {path}: {source}")]
     Io {
         /// The failed operation.
         what: &'static str,
@@ -61,7 +61,7 @@ pub enum CocoonError {
         source: io::Error,
     },
     /// A call of libbpf failed.
-    #[error("cocoon: {what}: {source}")]
+    #[error("cocoon: cannot {what}: {source}")]
     Bpf {
         /// The failed operation.
         what: &'static str,
@@ -69,11 +69,11 @@ pub enum CocoonError {
         source: libbpf_rs::Error,
     },
     /// A socket of the UDP gate failed.
-    #[error("cocoon: {what} {address}: {source}")]
+    #[error("cocoon: cannot {what} {address}: {source}")]
     Socket {
         /// The failed operation.
         what: &'static str,
-        /// Address of the operation.
+        /// Address of the socket.
         address: std::net::SocketAddr,
         /// The reason.
         source: io::Error,

@@ -1,6 +1,6 @@
-//! UDP under COCOON: a gate that sends the UDP flows to one destination within the window of the virtual connection.
+//! A gate for UDP under COCOON. The window of the virtual connection limits all UDP flows to one destination.
 //!
-//! Local programs send to the gate instead of the destination. Packets from one local address form a flow. Flows take turns
+//! Local programs send to the gate instead of the destination. The packets from one local address form a flow. Flows send in turn
 //! (paper 002, 4.5, rule 2), and each flow queues at most [`BACKLOG`] packets. A packet from the destination is forwarded to the
 //! flow that it answers.
 
@@ -21,7 +21,7 @@ pub const MAX_FLOWS: usize = 256;
 /// Duration of silence after which a flow is removed.
 const FORGET: Duration = Duration::from_secs(10);
 
-/// Interval between readings of the group while packets wait.
+/// Interval between readings of the group's state while packets wait.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Counters of packets through a gate.
@@ -44,8 +44,8 @@ struct Flow {
     received: Instant,
 }
 
-/// Forwards UDP packets from `listen` to `to` until `stop` is set. The window of `to`'s group in this network namespace limits
-/// the packets.
+/// Forwards UDP packets from `listen` to `to` until `stop` is set. The packets are limited by the window of the group to which
+/// `to` belongs in this network namespace.
 ///
 /// # Errors
 /// Fails if no congestion control is loaded at `place`, or a socket cannot be opened.
@@ -70,8 +70,8 @@ pub fn run(
     let begin = Instant::now();
     let mut packet = vec![0; 65_536];
     while !stop.load(Ordering::Relaxed) {
-        // Waits up to a millisecond for the first packet. Then reads the packets that are there, up to `BACKLOG` packets in
-        // total.
+        // Waits up to a millisecond for the first packet. Then reads further packets that have already arrived, up to `BACKLOG`
+        // packets in total.
         let mut blocking = true;
         for _ in 0..BACKLOG {
             match socket.recv_from(&mut packet) {
@@ -152,12 +152,12 @@ impl Gate {
         Some(self.flows.len() - 1)
     }
 
-    /// Removes flows that have no packets and have been silent for [`FORGET`].
+    /// Removes flows that have no queued packets and have been silent for [`FORGET`].
     fn forget(&mut self) {
         self.flows.retain(|flow| !flow.waiting.is_empty() || flow.received.elapsed() < FORGET);
     }
 
-    /// Sends the next packet in turn. Returns its length in bytes, or `None` if no packet waits.
+    /// Sends the next packet of the flow whose turn it is. Returns the packet's length in bytes, or `None` if no packet waits.
     fn send_next(&mut self) -> Option<usize> {
         for step in 0..self.flows.len() {
             let at = (self.turn + step) % self.flows.len();

@@ -1,5 +1,5 @@
-//! Groups by measurement. This module reads the counters of each destination host from the kernel, passes them to
-//! [`grouping`](crate::grouping), and writes the resulting groups into the map that the programs read.
+//! Groups by measurement. This module reads the counters of each destination host from the kernel and passes them to
+//! [`grouping`](crate::grouping). It writes the resulting groups into the map that the programs read.
 
 use crate::grouping::HostGroups;
 use crate::{CocoonError, Loaded, Place};
@@ -17,7 +17,7 @@ pub struct Summary {
     pub splits: u64,
     /// Number of compared pairs of series.
     pub tests: u64,
-    /// Number of steps of these comparisons: at most one step for forty acknowledgements.
+    /// Number of steps in comparisons of series. There is at most one step per forty acknowledgements.
     pub steps: u64,
     /// Number of acknowledgements that the programs counted.
     pub acknowledgements: u64,
@@ -35,7 +35,7 @@ pub fn run(place: &Place, stop: &AtomicBool) -> Result<Summary, CocoonError> {
     let loaded = Loaded::find(place)?;
     let config = Config::default();
     let mut fates = HostGroups::new(config);
-    // Resets the assignments of an interrupted process.
+    // Resets assignments that an interrupted process has left in the map.
     let left: Vec<_> = loaded.assigned().into_iter().map(|(atom, _)| (atom, None)).collect();
     loaded.assign(&left)?;
     loaded.measure(true)?;

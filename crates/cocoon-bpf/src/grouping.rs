@@ -1,5 +1,5 @@
-//! Groups destination hosts that share a bottleneck, from the counters of the programs in the kernel. It uses the grouping of the
-//! core (paper 002, 4.1). This module does not access the kernel; [`group_map`](crate::group_map) does.
+//! Groups destination hosts that share a bottleneck, from the counters of the programs in the kernel. The grouping algorithm is
+//! that of the core crate (paper 002, 4.1). This module does not access the kernel; [`group_map`](crate::group_map) does.
 
 use crate::layout::{AtomCounters, GroupKey, Which};
 use faircast_core::time::{Span, Time};
@@ -11,14 +11,14 @@ use std::net::IpAddr;
 /// Time between the last acknowledgement of a host without connections and its removal.
 const FORGET: Span = Span::from_secs(60);
 
-/// Changes of groups: the number of the new group, or `None` for the group of the prefix.
+/// Changes of the groups of hosts: the number of the new group, or `None` for the group of the host's prefix.
 pub type Changes = Vec<(GroupKey, Option<u32>)>;
 
 /// Hosts of all network namespaces and their groups.
 #[derive(Debug, Default)]
 pub struct HostGroups {
     config: Config,
-    /// Coordinators by network namespace, because an address means another host in each namespace.
+    /// Coordinators by network namespace, because the same address can be a different host in each namespace.
     namespaces: BTreeMap<u32, Namespace>,
     atoms: BTreeMap<GroupKey, Atom>,
     numbers: Numbers,
@@ -59,7 +59,7 @@ impl HostGroups {
     }
 
     /// Processes the present counters of all hosts. Call it once in each [`Config::bin`]. Returns the hosts whose group changes.
-    /// Forgotten hosts are included, with `None`.
+    /// Forgotten hosts are included with `None` as their group.
     pub fn observe(&mut self, counted: &[(GroupKey, AtomCounters)], now: Time) -> Changes {
         for (key, counters) in counted {
             if let Which::Prefix(address, _) = key.which {
@@ -126,7 +126,7 @@ impl HostGroups {
         });
         let atom = self.atoms.entry(key).or_insert_with(|| Atom { active: now, ..Atom::default() });
         let before = std::mem::replace(&mut atom.seen, *counted);
-        // If the count is smaller, the kernel has forgotten the host and counts from zero.
+        // If a host's count is smaller than before, the kernel has forgotten the host and has counted again from zero.
         let before = if counted.acks < before.acks { AtomCounters::default() } else { before };
         if counted.acks != before.acks || counted.members > 0 {
             atom.active = now;
@@ -173,7 +173,8 @@ impl Numbers {
     }
 }
 
-/// Returns the changes since `before`. The shortest round-trip time is the minimum over all time, as the grouping stores it.
+/// Returns the changes of the counters since `before`. The shortest round-trip time is an exception: it is the minimum since the
+/// start, as the grouping expects.
 fn seen(before: &AtomCounters, now: &AtomCounters) -> Observations {
     Observations {
         acknowledgements: now.acks.saturating_sub(before.acks),

@@ -51,10 +51,12 @@ impl Place {
     }
 }
 
-/// Maps that are pinned in addition to the link, so that other processes can read them. `settings` is the read-only data.
+/// Maps that are pinned in addition to the link, so that other processes can read them. `settings` is the programs' read-only
+/// data.
 const PINNED: [&str; 7] = ["groups", "totals", "events", "settings", "atoms", "assigned", "control"];
 
-/// Loads the programs, registers the congestion control and pins both. They remain loaded after the end of this process.
+/// Loads the programs, registers the congestion control, and pins its link and maps. The programs remain loaded after the end of
+/// this process.
 ///
 /// # Errors
 /// Fails if [`preflight()`] fails, the name is already registered, or the kernel refuses the programs.
@@ -74,7 +76,8 @@ pub fn load(place: &Place, settings: &Settings) -> Result<(), CocoonError> {
     })?;
     drop(links);
 
-    // Removes the pins of an interrupted load or unload. Their link no longer exists, otherwise the name would be registered.
+    // Removes the pins of an interrupted load or unload. The link of these pins no longer exists; otherwise the name would be
+    // registered.
     remove_pins(place)?;
     let directory = place.directory();
     std::fs::create_dir_all(&directory).map_err(|source| io("make", &directory, source))?;
@@ -106,11 +109,11 @@ fn prepared(place: &Place, settings: &Settings) -> Result<OpenObject, CocoonErro
     Ok(open)
 }
 
-/// Offset of `name` in `struct tcp_congestion_ops` of `bpf/kernel.h`, bytes: after nine pointers.
+/// Offset of `name` in `struct tcp_congestion_ops` of `bpf/kernel.h`, in bytes: nine pointers precede it.
 const NAME_AT: usize = 9 * 8;
 
-/// Unregisters the congestion control and removes its pins. Live connections use it until they end. New connections cannot choose
-/// it.
+/// Unregisters the congestion control and removes its pins. Live connections use the congestion control until they end. New
+/// connections cannot choose it.
 ///
 /// # Errors
 /// Fails if the congestion control is not loaded, a pin cannot be removed, or another process holds the link.
@@ -129,7 +132,8 @@ pub fn unload(place: &Place) -> Result<(), CocoonError> {
     Ok(())
 }
 
-/// Removes the pins, the link first. So an interruption never leaves a registered congestion control that cannot be unloaded.
+/// Removes the pins, the link first. This order ensures that an interruption never leaves a registered congestion control that
+/// cannot be unloaded.
 fn remove_pins(place: &Place) -> Result<(), CocoonError> {
     let directory = place.directory();
     for what in std::iter::once("link").chain(PINNED) {
@@ -170,7 +174,7 @@ impl Loaded {
     /// Opens the maps of a loaded congestion control.
     ///
     /// # Errors
-    /// Fails if no congestion control is loaded, or another version loaded it.
+    /// Fails if no congestion control is loaded, or if another version of this program loaded it.
     pub fn find(place: &Place) -> Result<Self, CocoonError> {
         if !place.pin("link").exists() {
             return Err(not_loaded(place));
@@ -183,7 +187,7 @@ impl Loaded {
                 true => Ok(map),
                 false => Err(CocoonError::OtherVersion {
                     name: place.name.clone(),
-                    what: format!("{what}: values of {} bytes", map.value_size()),
+                    what: format!("map {what} has values of {} bytes", map.value_size()),
                 }),
             }
         };
@@ -269,7 +273,7 @@ impl Loaded {
         entries(&self.assigned).filter_map(|(key, value)| Some((key, number(value)?))).collect()
     }
 
-    /// Returns the counters of atoms, in the order of their addresses.
+    /// Returns the counters of single destination hosts ("atoms"), in the order of their addresses.
     #[must_use]
     pub fn atoms(&self) -> Vec<(GroupKey, AtomCounters)> {
         entries(&self.atoms)
@@ -277,7 +281,8 @@ impl Loaded {
             .collect()
     }
 
-    /// Assigns atoms to measured groups by number, or (`None`) to the groups of their prefixes. Live connections follow.
+    /// Assigns each atom to a measured group by its number or, with `None`, to the group of its prefix. Live connections move
+    /// with their atom.
     ///
     /// # Errors
     /// Fails if a map cannot be written.
@@ -307,7 +312,7 @@ impl Loaded {
         done.map_err(|source| CocoonError::Bpf { what: "remove an atom", source })
     }
 
-    /// Starts to count atoms from zero (`true`), or stops (`false`).
+    /// Starts counting atoms from zero (`true`), or stops counting (`false`).
     ///
     /// # Errors
     /// Fails if a map cannot be written.
@@ -317,7 +322,8 @@ impl Loaded {
         for (atom, _) in self.atoms() {
             self.forget(&atom)?;
         }
-        // A new number, so that the programs also count connections that an earlier measurement has counted.
+        // The number differs from that of an earlier measurement, so that the programs also count connections that the earlier
+        // measurement has counted.
         let number = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(1, |at| at.as_millis() as u32 | 1);
         self.set_control(Control { measure: if on { number } else { 0 }, ..control })
     }
@@ -334,7 +340,8 @@ impl Loaded {
         done.map_err(|source| CocoonError::Bpf { what: "write the parameters of the programs", source })
     }
 
-    /// Switches events on or off. Counts of the few microseconds between reading and writing the map are lost.
+    /// Switches the writing of events on or off. Counts that the programs make between this function's reading and writing of the
+    /// map, a few microseconds, are lost.
     pub(crate) fn set_trace(&self, on: bool) -> Result<(), CocoonError> {
         let failed = |source| CocoonError::Bpf { what: "switch events", source };
         let zero = 0u32.to_ne_bytes();

@@ -147,7 +147,7 @@ impl AtomCounters {
 pub struct Control {
     /// Number of the measurement in progress; 0 while atoms are not counted.
     pub measure: u32,
-    /// Counter of changes to the membership of measured groups.
+    /// Number of changes so far to the membership of measured groups.
     pub epoch: u32,
 }
 
@@ -175,19 +175,20 @@ impl Control {
 /// Settings with which the programs are loaded (`struct settings`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Prefix length that makes IPv4 destinations a group, bits.
+    /// Prefix length by which IPv4 destinations are grouped, bits.
     pub prefix4: u32,
-    /// Prefix length that makes IPv6 destinations a group, bits.
+    /// Prefix length by which IPv6 destinations are grouped, bits.
     pub prefix6: u32,
     /// Whether members are cut when another member has a loss (paper 002, 4.3).
     pub coordinate: bool,
-    /// Whether a new connection takes its starting window from a reference (paper 002, 4.4).
+    /// Whether a new connection takes its starting window from a reference member (paper 002, 4.4).
     pub share_start: bool,
     /// Whether the first window of a connection is paced over half a round-trip time.
     pub pace_start: bool,
-    /// Whether a loss below the watermark halves the member's own window, as in any TCP. The other members are not cut.
+    /// Whether a member halves its own window, as any TCP does, when it loses a packet that it sent before the latest cut. The
+    /// windows of other members are not cut.
     pub cut_below: bool,
-    /// Minimum starting window of a new connection with a reference, packets.
+    /// Minimum starting window of a new connection with a reference member, packets.
     pub min_start: u32,
 }
 
@@ -264,7 +265,7 @@ pub struct Group {
     pub members: u32,
     /// Time of creation, ns of `CLOCK_MONOTONIC`.
     pub born: u64,
-    /// Time of the last start, cut or end of a member, ns of `CLOCK_MONOTONIC`.
+    /// Time at which a member last started, was cut or ended, ns of `CLOCK_MONOTONIC`.
     pub last: u64,
     /// Number of published cuts.
     pub cut_gen: u32,
@@ -280,15 +281,15 @@ pub struct Group {
     pub losses: u64,
     /// Number of timeouts that cut the group.
     pub timeouts: u64,
-    /// Number of losses and timeouts below the watermark, which cut no member.
+    /// Number of losses and timeouts of packets sent before the latest cut. They cut no member.
     pub ignored: u64,
     /// Number of coordinated cuts that members applied.
     pub applied: u64,
     /// Number of coordinated cuts that came too late to be applied.
     pub expired: u64,
-    /// Number of connections that started from a reference.
+    /// Number of connections that took their starting window from a reference member.
     pub shared: u64,
-    /// Number of connections that started without a reference.
+    /// Number of connections that started without a reference member.
     pub alone: u64,
     /// State of the members that have a slot.
     pub slots: Vec<Slot>,
@@ -355,11 +356,11 @@ pub struct Totals {
     pub begun: u64,
     /// Number of ended connections.
     pub ended: u64,
-    /// Number of connections without a group because the table was full.
+    /// Number of connections without a group because the table of groups was full.
     pub ungrouped: u64,
     /// Number of idle groups removed to make room.
     pub evicted: u64,
-    /// Number of hooks that found a window of zero.
+    /// Number of hook calls that found a congestion window of zero.
     pub zero: u64,
     /// Number of events lost because the ring was full.
     pub lost_events: u64,
@@ -395,7 +396,7 @@ pub enum EventKind {
     Loss,
     /// The member timed out and cut itself and the group.
     Timeout,
-    /// The member detected a loss below its watermark. No member was cut.
+    /// The member detected the loss of a packet sent before its latest cut. No member was cut.
     Ignored,
     /// The member applied the cut of another member.
     Applied,
@@ -529,7 +530,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn destination_key_has_its_prefix_and_round_trips_as_bytes() {
+    fn key_of_a_destination_has_its_prefix_and_survives_encoding() {
         let settings = Settings::default();
         let key = GroupKey::of("10.1.2.3".parse().unwrap(), 7, &settings);
         assert_eq!(key.which, Which::Prefix("10.1.2.0".parse().unwrap(), 24));

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// COCOON in Linux: connections to one destination prefix share round trip, congestion cuts and starting windows
+/// COCOON in Linux: connections to one destination prefix share round-trip times, congestion cuts and initial windows
 #[derive(Parser)]
 #[command(version)]
 struct Cli {
@@ -30,17 +30,17 @@ enum Command {
     Load(Load),
     /// Show groups, members, round trips, windows and cuts
     Status {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Unregister it; live connections go on with it until they end
+    /// Unregister the congestion control; live connections use it until they end
     Unload,
     /// Write every decision as CSV to standard output until interrupted
     Trace,
-    /// Group destination hosts by whether they share a bottleneck, as round trips and losses show, until interrupted
+    /// Group destination hosts that share a bottleneck, by their round-trip times and losses, until interrupted
     Group,
-    /// Pass UDP packets on under the window of the virtual connection beside the TCPs to the same prefix
+    /// Forward UDP packets at the rate of the virtual connection of a destination's group
     UdpGate {
         /// Address that local programs send to
         #[arg(long)]
@@ -48,7 +48,7 @@ enum Command {
         /// Destination
         #[arg(long)]
         to: SocketAddr,
-        /// Open the window by all that the TCPs have acknowledged, as the paper says, not by the flows' share of it
+        /// Open the window by all data that the TCP connections have acknowledged, as in the paper, not by the UDP flows' share of it
         #[arg(long)]
         open_by_all: bool,
     },
@@ -56,25 +56,25 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Load {
-    /// Bits of an IPv4 destination that make a group
+    /// Length of the IPv4 prefix of a group, in bits
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(0..=32))]
     prefix4: u32,
-    /// Bits of an IPv6 destination that make a group
+    /// Length of the IPv6 prefix of a group, in bits
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=128))]
     prefix6: u32,
-    /// Do not cut the other members when one loses (to measure the rest)
+    /// Do not cut the windows of other members at a loss (for measurements)
     #[arg(long)]
     no_coordination: bool,
-    /// Begin every connection as the kernel has it (to measure the rest)
+    /// Start every connection with the kernel's initial window (for measurements)
     #[arg(long)]
     no_shared_start: bool,
     /// Send the first window of a connection over half a round trip
     #[arg(long)]
     pace_start: bool,
-    /// Halve the own window at a loss below the watermark too, as any TCP does
+    /// Halve a member's window also at its losses below the watermark, as TCP does
     #[arg(long)]
     cut_below: bool,
-    /// Packets that a new connection begins with at least, beside a reference
+    /// Minimum initial window of a new connection in a group with a reference, in packets
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
     min_start: u32,
 }
@@ -96,7 +96,7 @@ fn run(cli: &Cli) -> Result<(), CocoonError> {
         Command::Load(wanted) => {
             load(&place, &wanted.settings())?;
             eprintln!(
-                "{}: registered; choose it by TCP_CONGESTION, by route (congctl) or by sysctl",
+                "{}: registered; select it with the socket option TCP_CONGESTION, a route (congctl) or a sysctl",
                 place.name()
             );
         }
@@ -115,7 +115,7 @@ fn run(cli: &Cli) -> Result<(), CocoonError> {
         Command::Trace => {
             let mut out = io::BufWriter::new(io::stdout().lock());
             let (events, lost) = trace::record(&place, &mut out, &interrupted())?;
-            eprintln!("{}: {events} events, {lost} lost", place.name());
+            eprintln!("{}: {events} events written, {lost} events lost", place.name());
         }
         Command::Group => {
             let summary = group_map::run(&place, &interrupted())?;

@@ -1,4 +1,4 @@
-//! The window of the virtual connection that all UDP flows of a group form (paper 002, 4.5).
+//! The window of the virtual connection, which consists of all UDP flows of a group (paper 002, 4.5).
 
 use crate::layout::Group;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use std::time::Duration;
 // Paper gap: a round trip to send by when no TCP of the group was ever measured is not given; 200 ms.
 pub const DEFAULT_RTT: Duration = Duration::from_millis(200);
 
-/// Window of the virtual connection if the group has no TCP, packets for each UDP flow.
+/// Window of the virtual connection if the group has no TCP, in packets per UDP flow.
 // Paper gap: the virtual connection's default window is not given; two packets for each UDP flow.
 pub const DEFAULT_WINDOW: f64 = 2.0;
 
-/// Packet size for conversion of windows from packets to bytes.
+/// Packet size by which windows in packets are converted to bytes.
 const PACKET: f64 = 1460.0;
 
-/// Part of the bytes acknowledged to TCPs that opens the window of the virtual connection.
+/// The acknowledged bytes of TCP flows that open the window of the virtual connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Opening {
-    /// The fair share: for each UDP flow, the mean number of bytes acknowledged to a TCP.
+    /// The fair share: for each UDP flow, the mean number of acknowledged bytes of a TCP flow.
     // Paper gap: 4.5, rule 2, takes all that is acknowledged to any TCP off the virtual flight. One UDP flow then gets as much as
     // all TCPs together. Here it gets only its share.
     #[default]
@@ -26,7 +26,7 @@ pub enum Opening {
     All,
 }
 
-/// Limits the sending of UDP packets. Times are relative to any fixed moment.
+/// Limits the sending of UDP packets. All times are durations since one fixed moment.
 #[derive(Debug, Clone)]
 pub struct Regulator {
     opening: Opening,
@@ -34,7 +34,7 @@ pub struct Regulator {
     flight: f64,
     acked: Option<u64>,
     frozen: bool,
-    /// Time up to which the flight was drained by rate; `None` while TCPs receive acknowledgements.
+    /// Time up to which rule 5 has reduced the bytes in flight; `None` while TCP flows receive acknowledgements.
     idle_since: Option<Duration>,
     rtt: Duration,
     at: Duration,
@@ -56,13 +56,13 @@ impl Default for Regulator {
 }
 
 impl Regulator {
-    /// Returns a regulator with this rule for opening the window.
+    /// Returns a regulator whose window opens by `opening`.
     #[must_use]
     pub fn new(opening: Opening) -> Self {
         Self { opening, ..Self::default() }
     }
 
-    /// Processes the state of the group at `now`, for `flows` UDP flows. `None` means that the group does not exist.
+    /// Processes the state of the group at `now`, for `flows` UDP flows. If `group` is `None`, the group does not exist.
     pub fn observe(&mut self, now: Duration, flows: usize, group: Option<&Group>) {
         self.at = now.max(self.at);
         let flows = flows.max(1) as f64;
@@ -91,7 +91,7 @@ impl Regulator {
         }
     }
 
-    /// Rule 5: without acknowledgements, one window is sent in each round-trip time.
+    /// Rule 5: without acknowledgements, the bytes in flight fall by one window per round-trip time.
     fn drain_by_rate(&mut self) {
         let since = *self.idle_since.get_or_insert(self.at);
         let passed = (self.at - since).as_secs_f64() / self.rtt.as_secs_f64();
@@ -167,7 +167,7 @@ mod tests {
         let mut regulator = Regulator::default();
         regulator.observe(MS, 2, Some(&group(&[2, 6], 1000, 0, true)));
         assert_eq!(regulator.window(), 8.0 * 1460.0);
-        // The regulator sends while the flight is at most the window: one packet more than fits.
+        // The regulator sends if the bytes in flight do not exceed the window, so one packet more than fits is sent.
         assert_eq!(burst(&mut regulator), 9);
         regulator.observe(MS * 2, 2, Some(&group(&[2, 6], 1000, 0, true)));
         assert_eq!(burst(&mut regulator), 0, "no acknowledgement, nothing leaves");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn one_flow_receives_a_quarter_or_all_acks_of_four_tcp_flows() {
+    fn udp_window_opens_by_mean_or_sum_of_acknowledged_tcp_bytes() {
         for (opening, packets) in [(Opening::Share, 2), (Opening::All, 8)] {
             let mut regulator = Regulator::new(opening);
             regulator.observe(MS, 1, Some(&group(&[9, 9, 9, 9], 0, 0, true)));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn window_is_sent_once_per_round_trip_while_tcp_is_idle() {
+    fn udp_window_is_sent_once_per_round_trip_while_tcp_is_idle() {
         let mut regulator = Regulator::default();
         regulator.observe(MS, 1, Some(&group(&[10], 0, 0, true)));
         burst(&mut regulator);
@@ -231,12 +231,12 @@ mod tests {
             regulator.observe(MS * (10 * tenth), 3, None);
             left += burst(&mut regulator);
         }
-        // First one packet more than the window of 6, then 6 packets in each of 5 round-trip times.
+        // One packet more than the window of 6 is sent at first, then 6 packets in each of 5 round-trip times.
         assert!((36..=37).contains(&left), "{left}");
     }
 
     #[test]
-    fn recreated_group_can_restart_its_counter_at_zero() {
+    fn regulator_accepts_group_counters_that_restart_at_zero() {
         let mut regulator = Regulator::default();
         regulator.observe(MS, 1, Some(&group(&[4], 1_000_000, 0, true)));
         let left = burst(&mut regulator);

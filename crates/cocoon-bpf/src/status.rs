@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt;
 
-/// Departures from the paper that the limits of kernel programs require.
+/// Departures from the paper that are necessary because of the limits of kernel programs.
 // Paper gap: cuts reach other members at their next acknowledgement, not at once: a program may not write another socket.
 // Paper gap: when a member times out, others do not retransmit their first unacknowledged packet: no program may retransmit.
 // Paper gap: members keep their own retransmission timers: the group's round trip is measured but cannot set them.
@@ -19,14 +19,14 @@ pub const DEPARTURES: [(&str, &str); 6] = [
         "cuts",
         "reach the other members at their next acknowledgement, and are forgotten after two round trips",
     ),
-    ("timeouts", "others do not retransmit their first unacknowledged packet: no program may retransmit"),
-    ("timers", "members keep their own retransmission timers; the group's round trip is shown only"),
+    ("timeouts", "other members do not retransmit their first unacknowledged packet, because no program may retransmit"),
+    ("timers", "members keep their own retransmission timers; the group's round-trip time is only displayed"),
     ("first connection", "begins with the kernel's initial window (RFC 6928) instead of one packet"),
     (
         "groups",
-        "are prefixes in one network namespace; `faircast-cocoon group` merges and splits them by what it measures, 50 ms late",
+        "are prefixes in one network namespace; `faircast-cocoon group` merges and splits them according to its measurements, 50 ms later",
     ),
-    ("large groups", "only the first 128 members serve as reference and count in the mean window"),
+    ("large groups", "only the first 128 members are references for new connections and count in the mean window"),
 ];
 
 /// State of the loaded programs at one moment.
@@ -34,19 +34,19 @@ pub const DEPARTURES: [(&str, &str); 6] = [
 pub struct Status {
     /// Name of the congestion control.
     pub name: String,
-    /// Prefix length that makes IPv4 destinations a group, bits.
+    /// Prefix length by which IPv4 destinations are grouped, bits.
     pub prefix4: u32,
-    /// Prefix length that makes IPv6 destinations a group, bits.
+    /// Prefix length by which IPv6 destinations are grouped, bits.
     pub prefix6: u32,
     /// Whether members are cut when another member has a loss.
     pub coordinate: bool,
-    /// Whether a new connection takes its starting window from a reference.
+    /// Whether a new connection takes its starting window from a reference member.
     pub share_start: bool,
     /// Whether first windows are paced.
     pub pace_start: bool,
-    /// Whether a loss below the watermark halves the member's own window.
+    /// Whether a member halves its own window when it loses a packet that it sent before the latest cut.
     pub cut_below: bool,
-    /// Minimum starting window of a new connection with a reference, packets.
+    /// Minimum starting window of a new connection with a reference member, packets.
     pub min_start: u32,
     /// Number of started connections.
     pub connections_begun: u64,
@@ -56,7 +56,7 @@ pub struct Status {
     pub ungrouped: u64,
     /// Number of idle groups removed to make room.
     pub groups_evicted: u64,
-    /// Number of hooks that found a window of zero and raised it to 1. Please report any other value than 0.
+    /// Number of hook calls that found a congestion window of zero and raised it to 1. Please report any value other than 0.
     pub zero_windows: u64,
     /// The groups, in the order of their prefixes.
     pub groups: Vec<GroupStatus>,
@@ -73,7 +73,7 @@ pub struct GroupStatus {
     pub hosts: Vec<String>,
     /// Name of the network namespace, or its inode number if it has no name.
     pub netns: String,
-    /// Number of members: started minus ended connections. It may drift under overload.
+    /// Number of members: started minus ended connections. Under overload the number may become wrong.
     pub members: u32,
     /// Number of members with a slot that have data in flight or to send.
     pub active: usize,
@@ -91,15 +91,15 @@ pub struct GroupStatus {
     pub losses: u64,
     /// Number of timeouts that cut the group.
     pub timeouts: u64,
-    /// Number of losses and timeouts of packets from before the last cut, which cut no member.
+    /// Number of losses and timeouts of packets sent before the latest cut. They cut no member.
     pub ignored: u64,
     /// Number of coordinated cuts that other members applied.
     pub coordinated_cuts: u64,
     /// Number of coordinated cuts that came too late to be applied.
     pub expired_cuts: u64,
-    /// Number of connections that started from a reference.
+    /// Number of connections that took their starting window from a reference member.
     pub shared_starts: u64,
-    /// Number of connections that started without a reference.
+    /// Number of connections that started without a reference member.
     pub alone_starts: u64,
 }
 
@@ -107,7 +107,7 @@ impl Status {
     /// Reads the status.
     ///
     /// # Errors
-    /// Fails if no congestion control is loaded, or another version loaded it.
+    /// Fails if no congestion control is loaded, or if another version of this program loaded it.
     pub fn read(place: &Place) -> Result<Self, CocoonError> {
         let loaded = Loaded::find(place)?;
         let (settings, totals) = (*loaded.settings(), loaded.totals()?);
@@ -195,8 +195,8 @@ pub fn text(status: &Status) -> String {
     let switch = |on| if on { "on" } else { "off" };
     let _ = writeln!(
         out,
-        "{}: loaded; groups by /{} and /{}; coordinated cuts {}, shared start {} (at least {}), \
-         paced start {}, cuts below the watermark {}",
+        "{}: loaded; groups by /{} and /{}; coordinated cuts {}, shared start {} (at least {} packets), \
+         paced start {}, cuts for losses from before the latest cut {}",
         status.name,
         status.prefix4,
         status.prefix6,
@@ -208,13 +208,13 @@ pub fn text(status: &Status) -> String {
     );
     let _ = writeln!(
         out,
-        "connections: {} begun, {} ended, {} without group; {} windows of zero raised",
+        "connections: {} started, {} ended, {} without group; {} windows of zero raised to one packet",
         status.connections_begun, status.connections_ended, status.ungrouped, status.zero_windows,
     );
     for group in &status.groups {
         let rtt = match (group.rtt_ms, group.rttvar_ms) {
             (Some(rtt), Some(var)) => format!("{rtt:.1} ms +- {var:.1}"),
-            _ => "no round trip yet".into(),
+            _ => "no round-trip time yet".into(),
         };
         let windows = match (group.windows.first(), group.mean_window, group.windows.last()) {
             (Some(least), Some(mean), Some(most)) => {
@@ -224,7 +224,7 @@ pub fn text(status: &Status) -> String {
         };
         let _ = writeln!(
             out,
-            "{} in {}: {} members, {} active; {rtt}; {windows}",
+            "{} in namespace {}: {} members, {} active; {rtt}; {windows}",
             group.prefix, group.netns, group.members, group.active,
         );
         if !group.hosts.is_empty() {
@@ -232,7 +232,7 @@ pub fn text(status: &Status) -> String {
         }
         let _ = writeln!(
             out,
-            "  cuts: {} losses, {} timeouts, {} ignored; {} applied by others, {} too late; starts: {} shared, {} alone",
+            "  cuts: {} by losses, {} by timeouts; {} losses or timeouts ignored; {} cuts applied by other members, {} expired; starts: {} shared, {} alone",
             group.losses,
             group.timeouts,
             group.ignored,

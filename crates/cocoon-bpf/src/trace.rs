@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Writes [`Event::COLUMNS`] and then every decision as a line of CSV, until `stop` is set. Returns the number of events and the
-/// number of events lost because the ring was full.
+/// Writes [`Event::COLUMNS`] and then every decision as a line of CSV, until `stop` is set. Returns the number of written events,
+/// and the number of events lost because the ring was full.
 ///
 /// # Errors
 /// Fails if no congestion control is loaded, or `out` cannot be written.

@@ -21,7 +21,7 @@ const BPFFS: &str = "/sys/fs/bpf";
 fn place(test: &str) -> Option<Place> {
     require_root()?;
     if let Err(CocoonError::NoBpffs(_)) = preflight(Path::new(BPFFS)) {
-        // Mounts the machine's BPF file system, as systemd would.
+        // Mounts the BPF file system of the machine, as systemd would do.
         let _ = Command::new("mount").args(["-t", "bpf", "bpf", BPFFS]).status();
     }
     if let Err(reason) = preflight(Path::new(BPFFS)) {
@@ -89,7 +89,7 @@ fn table(place: &Place) -> u32 {
     pinned.info().expect("the kernel describes it").info.id
 }
 
-/// Returns how many of these tables still exist in the kernel. A table exists as long as programs that use it.
+/// Returns the number of these tables that still exist in the kernel. A table exists as long as a program uses it.
 fn held(tables: &[u32]) -> usize {
     libbpf_rs::query::MapInfoIter::default().filter(|map| tables.contains(&map.id)).count()
 }
@@ -152,7 +152,7 @@ fn a_second_connection_begins_with_half_the_window_of_the_first() {
     let _registered = Registered::new(&place, &Settings::default());
     let listener = listener(&place);
     let mut first = connection(&listener);
-    // Writes more than fits, because the receiver does not read. So the first connection stays active.
+    // The receiver does not read, so more is written than can be sent, and the first connection stays active.
     first.0.set_nonblocking(true).expect("a socket can be");
     while first.0.write(&[1; 65_536]).is_ok() {}
     let window = || {
@@ -312,12 +312,12 @@ fn connection_runs_ungrouped_when_the_group_table_is_full() {
 }
 
 #[test]
-fn load_refuses_registered_names_and_unload_unknown_names() {
+fn load_refuses_a_registered_name_and_unload_an_unknown_name() {
     let Some(place) = place("dup") else { return };
     let _turn = turn();
     let registered = Registered::new(&place, &Settings::default());
     let again = load(&place, &Settings::default()).expect_err("it is registered");
-    let expected = format!("cocoon: congestion control {} is already registered", place.name());
+    let expected = format!("cocoon: congestion control {} is already registered; unload it, or use another --name", place.name());
     assert_eq!((again.to_string(), again.exit_code()), (expected, 69));
     let reno = Place::new("reno", Path::new(BPFFS)).expect("a name");
     assert!(matches!(load(&reno, &Settings::default()), Err(CocoonError::Registered(_))));

@@ -13,7 +13,7 @@ fn sha256(path: &Path) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the notes of `bpf/build`: pairs of hash and file, and the compiler.
+/// Returns the notes that `bpf/build` has written: pairs of hash and file, and the compiler.
 fn noted() -> (Vec<(String, String)>, String) {
     let text = std::fs::read_to_string(package().join("object/cocoon.bpf.sum")).expect("bpf/build writes it");
     let mut lines: Vec<&str> = text.lines().collect();

@@ -1,4 +1,4 @@
-//! The gate's virtual connection and the coordinator's virtual connection let the same packets through.
+//! The gate's virtual connection and the coordinator's virtual connection permit the same packets.
 
 use faircast_cocoon_bpf::layout::{Group, Slot};
 use faircast_cocoon_bpf::regulator::{Opening, Regulator};
@@ -90,7 +90,7 @@ impl Both {
         self.look();
     }
 
-    /// Returns the numbers of packets that the coordinator and the regulator let through now.
+    /// Returns the numbers of packets that the coordinator and the regulator permit now.
     fn let_through(&mut self) -> (usize, usize) {
         let now = Time::from_nanos(self.now_ms * 1_000_000);
         let (mut by_coordinator, mut by_regulator) = (0, 0);
@@ -116,7 +116,7 @@ fn view(cwnd: u32) -> View {
 }
 
 #[test]
-fn regulator_and_coordinator_agree() {
+fn regulator_and_coordinator_permit_the_same_packets() {
     let mut both = Both::new([4, 8]);
     assert_eq!(both.let_through(), (13, 13), "mean 6 of two flows, and one packet more");
     for (at, packets, window) in [(0, 1, 4), (1, 2, 9), (0, 4, 5), (1, 0, 4), (1, 9, 4), (0, 20, 6)] {

@@ -3,7 +3,7 @@
 use super::*;
 use faircast_core::rng::Rng;
 
-/// A host with its round-trip time without queues in ms, and the index of its bottleneck.
+/// A host: its round-trip time without queueing, in ms, and the index of its bottleneck.
 struct Host {
     key: GroupKey,
     millis: f64,
@@ -83,7 +83,7 @@ impl World {
 }
 
 #[test]
-fn hosts_behind_one_queue_are_grouped_and_others_are_not() {
+fn only_hosts_behind_the_same_queue_are_grouped() {
     let mut it = World::new(&[
         ("10.1.1.1", 48.0, 0),
         ("10.1.2.1", 49.0, 0),
