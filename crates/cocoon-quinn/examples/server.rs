@@ -1,4 +1,4 @@
-//! A QUIC server that coordinates its connections to one prefix, with clients for it.
+//! A QUIC server that coordinates its connections to clients with the same address prefix, and clients that test this server.
 //!
 //! ```text
 //! server serve --listen 127.0.0.1:4433 [--plain]
@@ -133,7 +133,7 @@ struct Done {
     _endpoint: Endpoint,
 }
 
-/// Starts all downloads at once and returns the successful downloads.
+/// Starts all downloads at once and returns those that succeed.
 async fn fetch_all(from: SocketAddr, clients: usize, bytes: u64) -> Vec<Done> {
     let begun: Vec<_> = (0..clients).map(|_| tokio::spawn(fetch(from, bytes))).collect();
     let mut complete = Vec::new();

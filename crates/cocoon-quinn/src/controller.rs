@@ -1,4 +1,4 @@
-//! A congestion controller for quinn that also reduces its window for losses of other connections.
+//! A congestion controller for quinn that also reduces its window after losses of other connections.
 
 use crate::shared::Shared;
 use faircast_core::time::{Span, Time};
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Minimum time for which losses of other connections are valid. Normally they are valid for two round-trip times.
+/// Minimum time after which a loss of another connection is discarded. Usually the loss is discarded after two round-trip times.
 const FRESH: Span = Span::from_millis(100);
 
 /// Factory of the controllers for connections to one prefix. [`Cocoon::factory`](crate::Cocoon::factory) returns it.
@@ -45,12 +45,13 @@ impl Drop for Seat {
     }
 }
 
-/// Upper limit that the group sets on the window of the wrapped controller, bytes. It grows like the window of NewReno.
+/// Upper limit, in bytes, that the group sets for the window of the wrapped controller. The limit grows like the window of
+/// NewReno.
 #[derive(Debug, Clone, Copy)]
 struct Ceiling {
     window: u64,
     ssthresh: u64,
-    /// Bytes acknowledged since the last growth by one packet, in congestion avoidance.
+    /// Bytes acknowledged in congestion avoidance since the window last grew by one packet.
     acked: u64,
 }
 
@@ -71,9 +72,9 @@ impl Ceiling {
 /// A congestion controller with an upper limit set by the group.
 ///
 /// The window is the smaller of the wrapped controller's window and the ceiling. While the ceiling is smaller, the wrapped
-/// controller treats the connection as limited by its application. So the wrapped window does not grow while the ceiling limits
-/// the sending. The ceiling is removed when the wrapped window is below the ceiling in congestion avoidance, or when the wrapped
-/// controller reduces its window itself.
+/// controller treats the connection as limited by its application, so that the wrapped window does not grow. The ceiling is
+/// removed when the wrapped window is below the ceiling in congestion avoidance, or when the wrapped controller reduces its
+/// window itself.
 pub struct CoordinatedController {
     inner: Box<dyn Controller>,
     seat: Option<Arc<Seat>>,
@@ -84,7 +85,7 @@ pub struct CoordinatedController {
     /// Time of the last reduction. Losses of packets sent up to this time cause no further reduction.
     recovery: Option<Instant>,
     recovering: bool,
-    /// Shortest round-trip time of the acknowledgements in the current packet.
+    /// Shortest round-trip time of the acknowledgements in the packet that is being processed.
     sample: Option<Duration>,
 }
 
@@ -226,13 +227,13 @@ impl Controller for CoordinatedController {
             }
         });
         self.in_flight = self.in_flight.saturating_sub(lost_bytes);
-        // Persistent congestion reduces every controller to its minimum window, even after an earlier reduction.
+        // Persistent congestion reduces the window of every controller to the minimum, even after an earlier reduction.
         if is_persistent || own != Some(OwnReaction::Covered) {
             self.inner.on_congestion_event(now, sent, is_persistent, lost_bytes);
             if let Some(OwnReaction::Cut { cwnd, .. }) = own {
                 let cwnd = (cwnd as u64).max(self.least());
-                // The wrapped controller reduced its own window. The ceiling may have been lower than this window, so the ceiling
-                // is reduced as well.
+                // The wrapped controller reduced its own window, but the ceiling may be even lower. Therefore the ceiling is
+                // reduced as well.
                 self.ceiling = self.is_capped().then_some(Ceiling { window: cwnd, ssthresh: cwnd, acked: 0 });
             }
             (self.recovery, self.recovering) = (Some(now), true);

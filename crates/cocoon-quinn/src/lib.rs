@@ -1,11 +1,11 @@
 //! COCOON (paper 002, chapter 4) for quinn. The QUIC connections of one process to one destination prefix share their knowledge
 //! of congestion. COCOON works with any congestion controller and needs no change to the system or the receivers.
 //!
-//! A web server that answers fifty requests of one site over fifty connections competes with itself. Each connection probes the
-//! same path, and each connection learns of congestion only from its own losses. COCOON makes the connections to a prefix a
-//! group. When a member loses packets, the members with at least as much data in flight also reduce their windows. Losses of
-//! packets that were sent before the reduction cause no further reduction. A new connection starts with half of the smallest
-//! window in the group. The rules are those of [`faircast_unicast::cocoon`].
+//! A web server that answers fifty requests from one site over fifty connections competes with itself. Each connection probes the
+//! same path, and learns of congestion only from its own losses. COCOON groups the connections to a prefix. When a member loses
+//! packets, the members with at least as much data in flight also reduce their windows. Losses of packets that were sent before
+//! the reduction cause no further reduction. A new connection starts with half of the smallest window in the group. The rules are
+//! those of [`faircast_unicast::cocoon`].
 //!
 //! # Use
 //!
@@ -34,8 +34,8 @@
 //!   acknowledgement, and expire after two round-trip times.
 //! - A controller cannot make quinn retransmit a packet or set timers. A timeout of one connection causes no transmission on others,
 //!   and each connection has its own estimate of the round-trip time.
-//! - QUIC has no timeout that halves windows. Persistent congestion (RFC 9002, 7.6) takes its place.
-//! - A new connection never starts with a larger window than the wrapped controller's.
+//! - QUIC has no timeout that halves windows. Persistent congestion (RFC 9002, 7.6) is used instead.
+//! - A new connection never starts with a larger window than the window with which the wrapped controller would start.
 //! - A connection that migrates stays in the group of its first address.
 
 mod controller;

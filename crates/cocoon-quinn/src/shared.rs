@@ -62,12 +62,12 @@ impl Shared {
         Self { inner, prefixes, epoch: Instant::now(), state: Mutex::new(state) }
     }
 
-    /// Locks the state. After a panic elsewhere the coordinator is still consistent, so a poisoned lock is accepted.
+    /// Locks the state. The coordinator is consistent even after a panic in another thread, so a poisoned lock is accepted.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Converts quinn's time to the coordinator's time. An earlier time than the epoch becomes the epoch.
+    /// Converts quinn's time to the coordinator's time. A time before the epoch is converted to the epoch.
     pub(crate) fn time(&self, at: Instant) -> Time {
         let nanos = at.saturating_duration_since(self.epoch).as_nanos();
         Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX / 2))

@@ -55,12 +55,13 @@ fn loss_cuts_another_connection_with_more_bytes_in_flight() {
     assert_eq!(one.window(), INITIAL / 2, "the wrapped NewReno halves its own window");
     assert_eq!(other.window(), INITIAL, "a controller acts when it is called");
     other.on_end_acks(now + 41 * MS, 9 * MTU, false, None);
-    // Figure 4.2: with nine packets in flight and four at the lossy connection, the window is max(9 / 2, 4).
+    // Figure 4.2: nine packets are in flight at this connection and four at the connection with the loss, so the window is max(9
+    // / 2, 4).
     assert_eq!(other.window(), 9 * MTU / 2);
-    // A loss of a packet from before the reduction changes nothing.
+    // The loss of a packet that was sent before the reduction changes nothing.
     other.on_congestion_event(now + 42 * MS, now + MS, false, MTU);
     assert_eq!(other.window(), 9 * MTU / 2);
-    // A loss of a packet from after the reduction counts again.
+    // The loss of a packet that was sent after the reduction causes another reduction.
     other.on_end_acks(now + 59 * MS, 3 * MTU, false, None);
     other.on_sent(now + 60 * MS, MTU, 20);
     other.on_congestion_event(now + 90 * MS, now + 60 * MS, false, MTU);
@@ -70,7 +71,7 @@ fn loss_cuts_another_connection_with_more_bytes_in_flight() {
 }
 
 #[test]
-fn cuts_older_than_two_round_trips_are_discarded() {
+fn loss_of_another_connection_expires_after_two_round_trips() {
     let config = Config { start: Start::Alone, ..Config::published() };
     let cocoon = Cocoon::with(Arc::new(NewRenoConfig::default()), Prefixes::default(), config);
     let now = Instant::now();
