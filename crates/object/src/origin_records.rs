@@ -272,13 +272,28 @@ pub(crate) fn remember(
     Ok(sound)
 }
 
-/// A directory that this process has locked against other processes.
-struct Locked<Fd: AsFd>(Fd);
+/// A file or directory that this process has locked against other processes. The lock ends with this value, also if a process that
+/// is being started has inherited the descriptor.
+#[derive(Debug)]
+pub(crate) struct Locked<Fd: AsFd>(Fd);
 
 impl<Fd: AsFd> Locked<Fd> {
     fn new(directory: Fd) -> Result<Locked<Fd>, Errno> {
         rustix::fs::flock(&directory, FlockOperation::LockExclusive)?;
         Ok(Locked(directory))
+    }
+
+    /// Locks without waiting for another process.
+    ///
+    /// # Errors
+    /// [`Errno::WOULDBLOCK`] if another process holds the lock.
+    pub(crate) fn at_once(file: Fd) -> Result<Locked<Fd>, Errno> {
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Locked(file))
+    }
+
+    pub(crate) const fn file(&self) -> &Fd {
+        &self.0
     }
 }
 
@@ -309,6 +324,20 @@ mod tests {
             names: Names::Escape,
             most: None,
         }
+    }
+
+    /// A test or a program that starts a process passes its descriptors to the process until the process executes its file.
+    #[test]
+    fn lock_ends_although_a_copy_of_its_descriptor_is_open() {
+        let file = tempfile::tempfile().expect("a file");
+        let inherited = file.try_clone().expect("a copy");
+        let other = std::fs::File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file)));
+        let other = other.expect("another description of the file");
+        let lock = Locked::at_once(file).expect("it is free");
+        assert_eq!(Locked::at_once(&other).expect_err("it is taken"), Errno::WOULDBLOCK);
+        drop(lock);
+        Locked::at_once(&other).expect("it is free again");
+        drop(inherited);
     }
 
     #[test]

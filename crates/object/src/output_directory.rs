@@ -3,10 +3,11 @@
 use super::error::{ObjectError, Obstacle};
 use super::geometry::TransferId;
 use super::manifest::{Manifest, STATE_DIR};
+use super::origin_records::Locked;
 use crate::host::disk::Disk;
 use crate::host::tree::{DIR, Tree, open_or_create_dir};
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -36,7 +37,7 @@ pub(crate) struct OutputDirectory {
     pub(crate) states: OwnedFd,
     pub(crate) state: OwnedFd,
     pub(crate) parts: OwnedFd,
-    _lock: File,
+    _lock: Locked<File>,
 }
 
 impl OutputDirectory {
@@ -75,7 +76,7 @@ impl OutputDirectory {
         states: &OwnedFd,
         name: &str,
         (path, out): (&Path, &Path),
-    ) -> Result<Option<(OwnedFd, File)>, ObjectError> {
+    ) -> Result<Option<(OwnedFd, Locked<File>)>, ObjectError> {
         let state = match open_or_create_dir(disk, states, name, Mode::RWXU, path) {
             Err(ObjectError::NotFound { .. }) => return Ok(None),
             state => state?,
@@ -85,12 +86,11 @@ impl OutputDirectory {
             Err(Errno::NOENT) => return Ok(None),
             lock => lock.map_err(|e| ObjectError::io(path.join(LOCK), "create", e))?,
         };
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        let lock = match Locked::at_once(File::from(lock)) {
             Err(Errno::WOULDBLOCK) => return Err(ObjectError::Busy { path: out.to_path_buf() }),
             locked => locked.map_err(|e| ObjectError::io(path.join(LOCK), "lock", e))?,
-        }
-        let lock = File::from(lock);
-        let links = lock.metadata().map_err(|e| ObjectError::io(path.join(LOCK), "read", e))?.nlink();
+        };
+        let links = lock.file().metadata().map_err(|e| ObjectError::io(path.join(LOCK), "read", e))?.nlink();
         Ok((links > 0).then_some((state, lock)))
     }
 

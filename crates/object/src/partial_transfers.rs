@@ -9,12 +9,13 @@
 use super::error::ObjectError;
 use super::geometry::TransferId;
 use super::manifest::STATE_DIR;
+use super::origin_records::Locked;
 use super::output_directory::{FINISHING, HEAD, JOURNAL, LINK, LOCK, PARTS, PUBLISHED};
 use super::policy::KeepPartial;
 use crate::host::disk::file_time;
 use crate::host::tree::DIR;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -141,7 +142,7 @@ pub fn let_go_beyond(
 
 /// A lock, if it is free.
 enum Lock {
-    Free(Option<OwnedFd>),
+    Free(Option<Locked<OwnedFd>>),
     Taken,
 }
 
@@ -152,10 +153,7 @@ fn lock(state: impl AsFd) -> Lock {
 fn lock_file(state: impl AsFd, name: &str) -> Lock {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(state, name, flags, Mode::empty()) {
-        Ok(file) => match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Lock::Free(Some(file)),
-            Err(_) => Lock::Taken,
-        },
+        Ok(file) => Locked::at_once(file).map_or(Lock::Taken, |file| Lock::Free(Some(file))),
         // The transfer was interrupted before its lock file was created.
         Err(Errno::NOENT) => Lock::Free(None),
         Err(_) => Lock::Taken,
