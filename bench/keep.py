@@ -1,4 +1,4 @@
-"""What benchmarks share besides the lab: a journal that lets an interrupted benchmark go on, jobs side by side, and tables.
+"""Helpers of all benchmarks: a journal of finished runs, concurrent jobs, samples of processor time, and tables.
 
 Standard library only.
 """
@@ -13,10 +13,10 @@ import time
 
 
 class Journal:
-    """Every finished run as a line of JSON, so that the same command goes on where it was interrupted.
+    """A file with one line of JSON per finished run. An interrupted benchmark resumes from it.
 
-    A run is known by what it is named by (`key`, a dictionary), which contains a digest of the binary that was measured: with
-    another binary everything is measured anew.
+    A dictionary, `key`, identifies a run. It contains a digest of the measured binary, so the runs of another binary are
+    measured again.
     """
 
     def __init__(self, path, fresh=False):
@@ -29,19 +29,21 @@ class Journal:
                     try:
                         row = json.loads(line)
                     except json.JSONDecodeError:
-                        continue  # it was stopped in the middle of a line
+                        continue  # an incomplete line: the benchmark was stopped while it wrote
                     self.rows[self.name(row["key"])] = row
 
     @staticmethod
     def name(key):
+        """Returns the text of a key: equal keys have equal texts."""
         return json.dumps(key, sort_keys=True)
 
     def get(self, key):
-        """What this run gave, or None if it is still to do."""
+        """Returns the result of this run, or None if it has not finished."""
         row = self.rows.get(self.name(key))
         return row["result"] if row else None
 
     def put(self, key, result):
+        """Appends the result of this run to the file."""
         with self.lock:
             self.rows[self.name(key)] = {"key": key, "result": result}
             with open(self.path, "a", encoding="utf-8") as file:
@@ -49,7 +51,7 @@ class Journal:
 
 
 def fingerprint(path):
-    """The first letters of a program's SHA-256."""
+    """Returns the first 12 hexadecimal digits of a file's SHA-256."""
     state = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):
@@ -58,24 +60,24 @@ def fingerprint(path):
 
 
 class Stopped(Exception):
-    """The benchmark is being stopped."""
+    """Raised in a job when the benchmark is stopped."""
 
 
-class Crew:
-    """Jobs side by side, no more than so many at once. When the benchmark is stopped, so are they, and they tidy up."""
+class WorkerPool:
+    """Runs jobs in threads, at most `most` at a time. A signal to the benchmark also stops the jobs, which then clean up."""
 
     def __init__(self, most):
         self.most, self.halt = most, threading.Event()
 
     def sleep(self, seconds):
-        """Sleep, unless the benchmark is stopped."""
+        """Sleeps, or raises `Stopped` when the benchmark is stopped."""
         if self.halt.wait(max(0, seconds)):
             raise Stopped
 
     def run(self, jobs):
-        """Run jobs; `jobs` are functions without arguments that keep their results themselves."""
+        """Runs jobs and returns their exceptions. A job is a function without arguments that stores its own result."""
         waiting, lock = list(reversed(jobs)), threading.Lock()
-        troubles = []
+        errors = []
 
         def work():
             while not self.halt.is_set():
@@ -87,26 +89,26 @@ class Crew:
                     job()
                 except Stopped:
                     return
-                except Exception as error:  # the other jobs go on, and the caller hears of it
-                    troubles.append(error)
+                except Exception as error:  # the other jobs continue, and the caller gets the exception
+                    errors.append(error)
 
         threads = [threading.Thread(target=work) for _ in range(min(self.most, len(jobs)))]
         for thread in threads:
             thread.start()
         try:
             while any(thread.is_alive() for thread in threads):
-                time.sleep(0.1)  # so that a signal is noticed at once
+                time.sleep(0.1)  # a join would delay the handling of a signal
         except BaseException:
             self.halt.set()
             raise
         finally:
             for thread in threads:
                 thread.join()
-        return troubles
+        return errors
 
 
 class Processors(threading.Thread):
-    """Samples the machine's processor time: (monotonic seconds, seconds all processors worked, seconds they had)."""
+    """Samples the machine's processor time: (monotonic seconds, busy seconds, total seconds), summed over all processors."""
 
     def __init__(self, every=0.05):
         super().__init__(daemon=True)
@@ -126,7 +128,7 @@ class Processors(threading.Thread):
         self.join(2)
 
     def idle(self, begin, end):
-        """The idle part of all processors between two moments, 0 to 1; None for too short a time."""
+        """Returns the idle fraction of all processors between two moments, 0 to 1; None with less than two samples."""
         inside = [s for s in self.samples if begin - self.every <= s[0] <= end + self.every]
         if len(inside) < 2 or inside[-1][2] <= inside[0][2]:
             return None
@@ -134,14 +136,14 @@ class Processors(threading.Thread):
 
 
 def short(value):
-    """A number with three digits, or what else it is."""
+    """Returns a number with three significant digits, and any other value as text."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def spread(values):
-    """`median (least to most)` of numbers; of texts, how often each was seen."""
+    """Returns `median (minimum to maximum)` of numbers, or the count of each text."""
     values = [v for v in values if v is not None]
     if not values:
         return "-"

@@ -1,10 +1,10 @@
-"""Line plots as SVG, without a library."""
+"""Line plots as SVG, with the standard library only."""
 
 COLOURS = ["#0b6fa4", "#d1495b", "#3d8b37", "#8d6a9f", "#c98b1d", "#555555"]
 
 
-def nice(top):
-    """A round number at or above `top`, for an axis."""
+def round_up(top):
+    """Returns a round number at or above `top`, for an axis."""
     base = 1e-3
     while base < top:
         base *= 10
@@ -12,11 +12,11 @@ def nice(top):
 
 
 def lines(path, title, across, up, series, width=720, height=320):
-    """Write a plot; `series` are (name, [(x, y), ...])."""
+    """Writes a plot. `across` and `up` are the labels of the axes, `series` is a list of (name, [(x, y), ...])."""
     left, right, top, bottom = 56, 16, 34, 44
     wide, high = width - left - right, height - top - bottom
     most_x = max(x for _, points in series for x, _ in points)
-    most_y = nice(max(max(y for _, points in series for _, y in points), 1e-9))
+    most_y = round_up(max(max(y for _, points in series for _, y in points), 1e-9))
     to_x = lambda x: left + wide * x / most_x
     to_y = lambda y: top + high * (1 - y / most_y)
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
@@ -25,7 +25,7 @@ def lines(path, title, across, up, series, width=720, height=320):
         y = most_y * part / 5
         out.append(f'<path d="M{left} {to_y(y):.1f}h{wide}" stroke="#ddd"/>'
                    f'<text x="{left - 6}" y="{to_y(y) + 4:.1f}" text-anchor="end">{y:g}</text>')
-    step = nice(most_x / 8)
+    step = round_up(most_x / 8)
     for part in range(int(most_x / step + 1e-9) + 1):
         x = step * part
         out.append(f'<text x="{to_x(x):.1f}" y="{top + high + 16}" text-anchor="middle">{x:g}</text>')

@@ -1,9 +1,9 @@
-"""A web server behind a bottleneck, and clients at several distances from it.
+"""A web server, a bottleneck, and clients with different round-trip times.
 
     web --veth-- edge [tbf, 20 packets] --emulated delay-- client1, client2, client3
 
-Standard library only. What the server sends is queued and dropped where the edge sends it on, so the server's TCP learns
-of it as of any loss on the way. The emulated links only delay.
+Standard library only. The queue is on the edge, not on the server's host: there a full queue would notify the server's TCP
+directly. So the server's TCP detects drops as it detects any other loss in a network. The emulated links only add delay.
 """
 
 import json
@@ -13,7 +13,7 @@ import signal
 import subprocess
 import time
 
-from lab import MORTAL, OFFLOADS, sh
+from lab import KILL_WITH_PARENT, OFFLOADS, sh
 from links import Emulated
 
 SERVER = "10.79.9.1"
@@ -22,11 +22,12 @@ PACKET = 1514  # with the Ethernet header, as tbf counts it
 
 
 def inside(ns, *args, check=True):
+    """Runs a short command in a namespace and returns its standard output."""
     return sh("ip", "netns", "exec", ns, *args, check=check)
 
 
 class Site(Emulated):
-    """`rtts` are the round trips to the clients in ms; each client has a /24 of its own, or all share one."""
+    """The namespaces. `rtts` are the round-trip times of the clients in ms. Each client has its own /24, or all share one."""
 
     def __init__(self, emulator, rtts, mbps, packets, scratch, one_prefix=False):
         self.rtts, self.mbps, self.packets = rtts, mbps, packets
@@ -50,7 +51,7 @@ class Site(Emulated):
         return self
 
     def move_server_behind_edge(self):
-        """The emulator knows the server's address at the edge; the edge passes on what comes for it."""
+        """Creates the server's namespace behind the edge. For the emulator the server's address is at the edge, which forwards."""
         sh("ip", "netns", "add", self.web)
         sh("ip", "-n", self.web, "link", "set", "lo", "up")
         sh("ip", "-n", self.edge, "link", "add", "in", "type", "veth", "peer", "name", "out", "netns", self.web)
@@ -60,7 +61,7 @@ class Site(Emulated):
             shown = inside(ns, "ethtool", "-k", interface)
             for name in ["generic-segmentation-offload", "tcp-segmentation-offload", "generic-receive-offload"]:
                 if f"{name}: off" not in shown:
-                    raise RuntimeError(f"{interface} keeps {name}")
+                    raise RuntimeError(f"cannot switch off {name} of {interface}")
             sh("ip", "-n", ns, "link", "set", interface, "up")
         sh("ip", "-n", self.edge, "address", "flush", "dev", "eth0")
         sh("ip", "-n", self.edge, "address", "add", "10.79.8.1/32", "dev", "eth0")
@@ -80,18 +81,21 @@ class Site(Emulated):
         super().__exit__()
         sh("ip", "netns", "del", self.web, check=False)
 
-    def choose(self, congestion_control):
-        """The server's congestion control, by its route. A sysctl of its namespace would take none that the machine restricts."""
-        sh("ip", "-n", self.web, "route", "replace", "default", "via", "10.79.8.1", "dev", "out", "congctl", congestion_control)
+    def choose(self, congestion_control, initial_window=None):
+        """Sets the server's congestion control and initial window in its route. The sysctl of a namespace refuses restricted
+        congestion controls."""
+        window = ["initcwnd", str(initial_window)] if initial_window else []
+        sh("ip", "-n", self.web, "route", "replace", "default", "via", "10.79.8.1", "dev", "out",
+           "congctl", congestion_control, *window)
 
     def bottleneck(self):
-        """Packets sent and dropped at the bottleneck so far."""
+        """Returns the packets that the bottleneck has sent and dropped."""
         shown = json.loads(sh("tc", "-n", self.edge, "-j", "-s", "qdisc", "show", "dev", "eth0"))
         root = next(each for each in shown if each.get("root"))
         return root["packets"], root["drops"]
 
     def tcp(self):
-        """The server's counters of TCP."""
+        """Returns the TCP counters of the server's kernel."""
         counts = {}
         for name in ["snmp", "netstat"]:
             lines = inside(self.web, "cat", f"/proc/net/{name}").splitlines()
@@ -103,8 +107,9 @@ class Site(Emulated):
 
 
 class Nginx:
-    """The distribution's nginx in a namespace, with files of so many bytes, while this lasts. `keepalive`: seconds that a
-    connection may wait for its next request; 0: it ends after the first."""
+    """Context manager with the distribution's nginx in a namespace. It serves one file per size in `sizes`, in bytes.
+
+    `keepalive` is the idle timeout of a connection in seconds; with 0 a connection ends after its first request."""
 
     CONFIGURATION = """
 daemon off; worker_processes 1; pid {d}/pid; error_log {d}/error.log; user root;
@@ -127,7 +132,7 @@ http {{
             file.write(self.CONFIGURATION.format(d=self.directory, address=SERVER, port=PORT, keepalive=keepalive))
 
     def __enter__(self):
-        self.process = subprocess.Popen([*MORTAL, "ip", "netns", "exec", self.ns, "nginx", "-c", self.path],
+        self.process = subprocess.Popen([*KILL_WITH_PARENT, "ip", "netns", "exec", self.ns, "nginx", "-c", self.path],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         end = time.monotonic() + 10
         while f":{PORT}" not in inside(self.ns, "ss", "-Htln"):
@@ -145,8 +150,8 @@ http {{
 
 
 def fetch(clients, size, count, limit):
-    """`count` downloads at the same moment, shared by the clients; (seconds, bytes, HTTP status) of each."""
-    begun = []
+    """Starts `count` downloads at the same moment, spread over the clients. Returns (seconds, bytes, HTTP status) of each."""
+    processes = []
     for number, ns in enumerate(clients):
         share = len(range(number, count, len(clients)))
         if share == 0:
@@ -155,10 +160,10 @@ def fetch(clients, size, count, limit):
                      "--max-time", str(limit), "--write-out", "%{time_total} %{size_download} %{http_code}\\n"]
         for _ in range(share):
             arguments += ["--output", "/dev/null", f"http://{SERVER}:{PORT}/{size}"]
-        begun.append(subprocess.Popen([*MORTAL, "ip", "netns", "exec", ns, *arguments], stdout=subprocess.PIPE,
+        processes.append(subprocess.Popen([*KILL_WITH_PARENT, "ip", "netns", "exec", ns, *arguments], stdout=subprocess.PIPE,
                                       stderr=subprocess.DEVNULL, text=True))
     done = []
-    for process in begun:
+    for process in processes:
         text, _ = process.communicate(timeout=limit + 30)
         done += [(float(a), int(b), int(c)) for a, b, c in re.findall(r"([\d.]+) (\d+) (\d+)", text)]
     return done

@@ -1,15 +1,16 @@
-"""Namespaces joined by emulated links, for benchmarks."""
+"""Network namespaces that are connected by emulated links, for benchmarks."""
 
 import itertools
 import os
 import re
 import subprocess
 
-from lab import MORTAL, sh
+from lab import KILL_WITH_PARENT, sh
 
 
 class Emulated:
-    """Hosts, joined by a plan's links while this lasts. `hosts` says which groups each gets: `all`, `none` or addresses."""
+    """Context manager with hosts and the emulated links of a plan. `hosts` maps a name to the groups that the host receives:
+    `all`, `none` or addresses."""
 
     count = itertools.count(1)
 
@@ -31,7 +32,7 @@ class Emulated:
                 for name, ns in self.namespaces.items():
                     file.write(f"host {name} {self.addresses[ns]} netns={ns} groups={self.hosts[name]}\n")
                 file.write(self.links)
-            self.process = subprocess.Popen([*MORTAL, self.emulator, self.plan], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            self.process = subprocess.Popen([*KILL_WITH_PARENT, self.emulator, self.plan], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                             stderr=subprocess.PIPE, text=True)
             if self.process.stdout.readline() != "ready\n":
                 raise RuntimeError(self.process.stderr.read().strip())
@@ -49,14 +50,14 @@ class Emulated:
         for ns in self.namespaces.values():
             sh("ip", "netns", "del", ns, check=False)
 
-    def told(self, line, name):
-        """A number of the emulator's report: of the line that begins with these words, the value of this name."""
+    def reported(self, line, name):
+        """Returns a number of the emulator's report: the value `name` in the first line that matches the pattern `line`."""
         text = next(l for l in self.report.splitlines() if re.match(line, l))
         return float(re.search(rf"\b{name}=([\d.]+)", text).group(1))
 
 
 class Triple(Emulated):
-    """Hosts `source`, `tcp` and `receiver`, under the names that the other benchmarks' labs use."""
+    """Hosts `source`, `tcp` and `receiver`, with the attributes of `lab.Lab`."""
 
     def __init__(self, emulator, links, scratch):
         super().__init__(emulator, {"source": "none", "tcp": "none", "receiver": "all"}, links, scratch)
@@ -68,14 +69,16 @@ PACKET = 1500
 
 
 def bottleneck(rtt, mbps, queue=None, jitter=None):
-    """A bottleneck's queue in packets (one bandwidth-delay product, but at least 50), and the senders' jitter in ms (up to one
-    transmission at the bottleneck), unless they are given. `rtt` in ms, `mbps` in Mbit/s."""
+    """Returns the bottleneck's queue in packets and the senders' maximum jitter in ms. `rtt` is in ms, `mbps` in Mbit/s.
+
+    The default queue is one bandwidth-delay product, at least 50 packets. The default jitter is the transmission time of one
+    packet at the bottleneck."""
     queue = int(queue or max(50, -(-int(mbps * 1e6 / 8 * rtt / 1000) // PACKET)))
     return queue, PACKET * 8 / mbps / 1000 if jitter is None else jitter
 
 
 def shared_path(rtt, mbps, queue, jitter):
-    """The links of a `Triple` whose two senders share a bottleneck before the receiver."""
+    """Returns the plan's links of a `Triple`: both senders share a bottleneck before the receiver."""
     quarter = rtt / 4
     return (f"router r\nlink source r delay={quarter}ms jitter={jitter:g}ms back jitter=0ms\n"
             f"link tcp r delay={quarter}ms jitter={jitter:g}ms back jitter=0ms\n"

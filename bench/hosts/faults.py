@@ -1,4 +1,4 @@
-"""What goes wrong on purpose: paths that drop packets, interfaces that go down, hosts that are busy or stand still."""
+"""Fault injection: paths that drop packets, interfaces that go down, busy processors, suspended programs."""
 
 import os
 import signal
@@ -6,17 +6,17 @@ import subprocess
 import sys
 import time
 
-from lab import MORTAL, sh
+from lab import KILL_WITH_PARENT, sh
 
-# Rules on the bridge between all hosts. Drops there are silent, as in a network; a rule in a host's own way out would
-# make its system calls fail.
+# Rules on the bridge between all hosts. Drops there are silent, as in a network. A rule for a host's outgoing packets would
+# make system calls of its programs fail.
 FEEDBACK = 'iifname "p-recv*" ip protocol udp drop'
 LARGE = "meta length > 1000 drop"
 EVERYTHING = "drop"
 
 
 class BridgeDrops:
-    """The lab's bridge drops what a rule of nftables says, from `start` until `end`."""
+    """The lab's bridge drops the packets that match an nftables rule, from `start` until `end`."""
 
     def __init__(self, lab, rule):
         self.lab, self.rule = lab, rule
@@ -28,8 +28,8 @@ class BridgeDrops:
         nft(self.lab.bridge, "delete table bridge fault")
 
 
-class Deaf:
-    """Hosts whose interface drops all that arrives: with both ends of a path deaf, the path is out."""
+class IngressDrops:
+    """The interfaces of these hosts drop all incoming packets. With both ends of a path, no packet passes the path."""
 
     def __init__(self, namespaces):
         self.namespaces = namespaces
@@ -44,8 +44,8 @@ class Deaf:
 
 
 class LinkDown:
-    """A host's interface is down; its routes go and are made again, as a network manager does it. Its address stays, or is
-    another one when it comes back."""
+    """A host's interface goes down and up. The kernel removes its routes, and `end` adds them again, as a network manager does.
+    With `renumber` the interface has another address afterwards."""
 
     def __init__(self, lab, ns, renumber=False):
         self.ns, self.renumber, self.address = ns, renumber, lab.addresses[ns]
@@ -62,8 +62,8 @@ class LinkDown:
         sh("ip", "-n", self.ns, "route", "replace", "multicast", "224.0.0.0/4", "dev", "eth0")
 
 
-class Standstill:
-    """A program gets no processor: stopped and continued by signals."""
+class Suspension:
+    """A program is suspended and resumed with signals."""
 
     def __init__(self, program):
         self.program = program
@@ -79,15 +79,15 @@ class Standstill:
             os.kill(self.program.process.pid, number)
 
 
-class Busy:
-    """So many programs that do nothing but compute, at ordinary priority, while this lasts."""
+class BusyPrograms:
+    """Context manager with this number of programs that use a processor all the time, at normal priority."""
 
     def __init__(self, count):
         self.count, self.programs = count, []
 
     def __enter__(self):
         for _ in range(self.count):
-            self.programs.append(subprocess.Popen([*MORTAL, sys.executable, "-c", "while True: pass"]))
+            self.programs.append(subprocess.Popen([*KILL_WITH_PARENT, sys.executable, "-c", "while True: pass"]))
         if self.count:
             time.sleep(0.3)
 
@@ -98,6 +98,7 @@ class Busy:
 
 
 def nft(ns, text):
+    """Runs nftables commands in a namespace."""
     done = subprocess.run(["ip", "netns", "exec", ns, "nft", "-f", "-"], input=text, capture_output=True, text=True, timeout=20)
     if done.returncode != 0:
         raise RuntimeError(f"nft in {ns}: {done.stderr.strip()}")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A destination of limited speed: runs a command and reads its standard output at given rates.
+"""A destination with a limited rate: runs a command and reads its standard output at given rates.
 
     throttle.py 10:6,30:6,10 COMMAND...
 
-reads 10 MB/s for six seconds from the first byte on, then 30 MB/s for six seconds, then 10 MB/s. Every 50 ms it prints
-`read SECONDS BYTES LIMIT` (monotonic clock, bytes so far, MB/s allowed now), and at the end `digest SHA-256`. What the command
-writes to standard error is passed on.
+reads 10 MB/s for six seconds after the first byte, then 30 MB/s for six seconds, then 10 MB/s. Every 50 ms it prints
+`read SECONDS BYTES LIMIT` (monotonic clock, bytes so far, present limit in MB/s), and at the end `digest SHA-256`. The standard
+error of the command goes to the standard error of this script.
 """
 
 import ctypes
@@ -17,11 +17,11 @@ import sys
 import time
 
 STEP = 0.002  # seconds between two reads
-TELL = 0.05
+PRINT = 0.05  # seconds between two printed lines
 
 
 def parse(text):
-    """`[(until, bytes per second), ...]` of a profile; the last rate stays."""
+    """Returns a profile as `[(end in seconds, bytes per second), ...]`. The last rate applies until the end of the output."""
     rates, until = [], 0.0
     for part in text.split(","):
         rate, _, lasts = part.partition(":")
@@ -31,6 +31,7 @@ def parse(text):
 
 
 def limit(rates, at):
+    """Returns the limit at a time of the profile, in bytes per second."""
     return next((rate for until, rate in rates if at < until), rates[-1][1])
 
 
@@ -40,12 +41,12 @@ def main():
     child = subprocess.Popen(sys.argv[2:], stdout=subprocess.PIPE, preexec_fn=die_with_parent)
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
     pipe, digest = child.stdout.fileno(), hashlib.sha256()
-    begin, allowed, read, told = None, 0.0, 0, 0.0
+    begin, allowed, read, printed = None, 0.0, 0, 0.0
     last = time.monotonic()
     while True:
         now = time.monotonic()
         rate = limit(rates, now - begin) if begin else rates[0][1]
-        # What was not used within 20 ms is forgotten: a destination has no credit.
+        # Unused bytes expire after 20 ms: a slow destination has no credit for the past.
         allowed = min(allowed + (now - last) * rate, 0.02 * rate)
         last = now
         if allowed < 4096:
@@ -54,13 +55,13 @@ def main():
         part = os.read(pipe, min(int(allowed), 1 << 20))
         if not part:
             break
-        at = time.monotonic()  # the first read waits for the session to begin
+        at = time.monotonic()  # after the read: the first read waits for the start of the session
         begin = begin or at
         allowed -= len(part)
         read += len(part)
         digest.update(part)
-        if at - told >= TELL:
-            told = at
+        if at - printed >= PRINT:
+            printed = at
             print("read", f"{at:.4f}", read, f"{rate / 1e6:g}", flush=True)
     print("read", f"{time.monotonic():.4f}", read, f"{rate / 1e6:g}", flush=True)
     print("digest", digest.hexdigest(), flush=True)

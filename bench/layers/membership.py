@@ -1,6 +1,6 @@
-"""Joins and leaves as the router sees them: the IGMP and MLD reports that hosts send it, told apart by host and group.
+"""Joins and leaves by host and group, from the IGMP and MLD reports that a router receives.
 
-Standard library only. `Watch` starts this file inside the router's namespace and collects what it prints.
+Standard library only. `Watch` starts this file in the router's namespace and reads its output.
 """
 
 import collections
@@ -15,7 +15,7 @@ import threading
 import time
 
 ALL_PROTOCOLS, INCOMING, ATTACH_FILTER = 0x0003, (0, 1, 2, 3), 26
-# IPv4 with protocol IGMP, or IPv6 that begins with hop-by-hop options, as MLD does.
+# A packet filter: IPv4 with protocol IGMP, or IPv6 with hop-by-hop options first, as in MLD.
 PROGRAM = [(0x28, 0, 0, 12), (0x15, 0, 2, 0x0800), (0x30, 0, 0, 23), (0x15, 3, 4, 2), (0x15, 0, 3, 0x86DD),
            (0x30, 0, 0, 20), (0x15, 0, 1, 0), (0x06, 0, 0, 0xFFFF), (0x06, 0, 0, 0)]
 V3_REPORT, V1_REPORT, V2_REPORT, V2_LEAVE = 0x22, 0x12, 0x16, 0x17
@@ -25,7 +25,7 @@ Change = collections.namedtuple("Change", "at port group joined")
 
 
 def records(frame):
-    """What a frame says: (group, record type of IGMPv3, sources) for each group in it."""
+    """Yields (group, record type of IGMPv3, sources) for each group in a frame."""
     if frame[12:14] == b"\x08\x00":
         body, width = frame[14 + 4 * (frame[14] & 15):], 4
         kinds = {V3_REPORT: "many", V1_REPORT: 4, V2_REPORT: 4, V2_LEAVE: 3}
@@ -48,18 +48,18 @@ def records(frame):
 
 
 class State:
-    """Who is a member of what; repeated reports change nothing."""
+    """The memberships of each port. A repeated report changes nothing."""
 
     def __init__(self):
         self.sources = {}
 
     def change(self, port, group, record, sources):
-        """True: this made the port a member. False: it ended that. None: neither."""
+        """Applies a record. Returns True if the port becomes a member, False if its membership ends, None otherwise."""
         before = self.sources.get((port, group))
         after = set(before or ())
-        if record in (2, 4):  # everything but some sources
+        if record in (2, 4):  # exclude some sources
             after = {"any"}
-        elif record in (1, 3):  # these sources only
+        elif record in (1, 3):  # include these sources only
             after = set(sources)
         elif record == 5:
             after |= set(sources)
@@ -73,14 +73,14 @@ class State:
 
 
 class Watch(threading.Thread):
-    """The changes of membership that a lab's router hears, until it is stopped."""
+    """Collects the membership changes that a lab's router receives, until it is stopped."""
 
     def __init__(self, lab):
         super().__init__(daemon=True)
         self.changes, self.reports = [], 0
         self.process = subprocess.Popen(["ip", "netns", "exec", lab.bridge, sys.executable, "-u", os.path.abspath(__file__)],
                                         stdout=subprocess.PIPE)
-        self.process.stdout.readline()  # it says when it listens
+        self.process.stdout.readline()  # the line `listening`
         self.start()
 
     def run(self):
@@ -93,6 +93,7 @@ class Watch(threading.Thread):
                 self.changes.append(Change(float(at), port, group, changed))
 
     def stop(self):
+        """Stops the process and returns the changes."""
         self.process.kill()
         self.process.wait()
         self.join(2)
@@ -100,7 +101,7 @@ class Watch(threading.Thread):
 
 
 def main():
-    # All protocols: a bridge's ports hand packets over before listeners to single protocols see them.
+    # All protocols: a bridge takes the packets of its ports before sockets of a single protocol get them.
     tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL_PROTOCOLS))
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in PROGRAM))
     tap.setsockopt(socket.SOL_SOCKET, ATTACH_FILTER, struct.pack("HL", len(PROGRAM), ctypes.addressof(code)))

@@ -1,4 +1,4 @@
-"""How each tool is run in the comparison, and how the moment is seen at which a receiver has everything."""
+"""The command lines of each tool, and the moment at which a receiver has the complete file."""
 
 import os
 
@@ -8,17 +8,18 @@ GROUP, PORT = "239.255.70.1", 5777
 
 
 class Peer:
-    """Started in this order: `receive` on every receiver, a moment later `send`."""
+    """Base class of all tools. The caller starts `receive` on every receiver, and a moment later `send`."""
 
     name = "?"
-    done = None  # a word that a receiver prints when it has the file; None: it ends then
-    closed = None  # a word that it prints when the file has its name, if that is later
-    lingers = 0.0  # seconds that a receiver waits on purpose, for others' sake, before it prints that
+    done = None  # word that a receiver prints when it has the file; None: the receiver ends then
+    closed = None  # word that a receiver prints when the file has its final name, if that is later
+    lingers = 0.0  # seconds between the last block and the word `done`: the receiver waits for repair requests of others
 
     def __init__(self, **settings):
         self.settings = settings
 
     def describe(self):
+        """Returns the settings as text."""
         return " ".join(f"{k}={v}" for k, v in self.settings.items()) or "defaults"
 
     def receive(self, lab, number, directory):
@@ -28,19 +29,19 @@ class Peer:
         raise NotImplementedError
 
     def received(self, directory):
-        """The file that a receiver has made."""
+        """Returns the path of the received file."""
         return os.path.join(directory, "received")
 
     def finished(self, program):
-        """When this receiver had everything, or None."""
-        at = program.said(self.done) if self.done else None
+        """Returns the time at which this receiver had the complete file, or None."""
+        at = program.printed_at(self.done) if self.done else None
         if at:
             return at - self.lingers
         return program.ended if program.code == 0 and not self.done else None
 
 
 class Faircast(Peer):
-    """Congestion controlled; receivers end when everything is verified. With a key file everything is sealed."""
+    """faircast with congestion control. Receivers end when they have verified the file. With a key the session is sealed."""
 
     name = "faircast"
 
@@ -64,7 +65,7 @@ class Faircast(Peer):
 
 
 class Uftp(Peer):
-    """A fixed rate in kbit/s (`rate`, -1 is unlimited), or `cc=tfmcc`. No encryption."""
+    """UFTP with a fixed rate in kbit/s (`rate`, -1: no limit) or with `cc=tfmcc`, without encryption."""
 
     name = "uftp"
     done = "File transfer complete"
@@ -77,17 +78,17 @@ class Uftp(Peer):
     def send(self, lab, file):
         s = self.settings
         speed = ["-C", s["cc"]] if "cc" in s else ["-R", s["rate"]]
-        who = ",".join(f"0x{i + 2:08x}" for i in range(len(lab.receivers)))
-        # A list of clients ends the announcement as soon as all have answered.
+        clients = ",".join(f"0x{i + 2:08x}" for i in range(len(lab.receivers)))
+        # With a list of clients the announcement phase ends when all have registered.
         return Program(lab.sender, "uftp", *speed, "-M", GROUP, "-P", "239.255.70.2", "-p", PORT, "-I", "eth0",
-                       "-B", s["buffer"], "-b", s["block"], "-H", who, "-r", s["grtt"], "-x", 2, file)
+                       "-B", s["buffer"], "-b", s["block"], "-H", clients, "-r", s["grtt"], "-x", 2, file)
 
     def received(self, directory):
         return os.path.join(directory, "source")
 
 
 class Udpcast(Peer):
-    """`full-duplex`, a slice size in blocks, and FEC or a limit of the rate if they are named."""
+    """UDPcast with `full-duplex`, a slice size in blocks, and optional FEC or rate limit."""
 
     name = "udpcast"
     done = "Transfer complete"
@@ -103,14 +104,14 @@ class Udpcast(Peer):
         for key, value in self.settings.items():
             if key != "rcvbuf":
                 options += [f"--{key}"] if value is True else [f"--{key}", value]
-        # Point-to-point is what it chooses by itself for one receiver; multicast is what is compared.
+        # For one receiver UDPcast would use unicast; the benchmark compares multicast.
         return Program(lab.sender, "udp-sender", "--file", file, "--nokbd", "--interface", "eth0",
                        "--min-receivers", len(lab.receivers), "--nopointopoint", "--start-timeout", 20,
                        "--no-progress", *options)
 
 
 class Norm(Peer):
-    """`rate` in bit/s or `cc`; segment in bytes, block and parity in segments, buffer in bytes."""
+    """NORM with `rate` in bit/s or `cc`, segment in bytes, block and parity in segments, buffer in bytes."""
 
     name = "norm"
     done = "done"

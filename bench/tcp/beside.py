@@ -1,4 +1,4 @@
-"""One multicast session beside one TCP flow over an emulated bottleneck, and the same in the simulator."""
+"""One multicast session and one competing TCP flow at an emulated bottleneck, and the same network in the simulator."""
 
 import csv
 import json
@@ -17,13 +17,13 @@ from peers import Faircast
 FIRST_DATA = 3_000
 EVERY = 0.05
 STEP = 0.1
-SIM_WAIT = 1.0  # seconds before a session's start, in which its receivers answer probes as they do while a real source waits
-SIM_LEAD = 0.05  # seconds that pass between a session's first data and the start of a real TCP flow
+SIM_WAIT = 1.0  # seconds before a simulated session's start; its receivers answer probes, as while a real source waits
+SIM_LEAD = 0.05  # seconds between a real session's first data and the start of the TCP flow
 
 
 def real(bench, scheme, rtt, tcp):
-    """One run: bytes of IP that the receiver's kernel got by multicast and by TCP, each `STEP` since the start of the TCP flow, and
-    how well the emulator kept up."""
+    """Runs one measurement. Returns the IP bytes by multicast and by TCP at the receiver's kernel, every `STEP` seconds since the
+    start of the TCP flow, and the emulator's lateness."""
     args = bench.args
     queue, jitter = bottleneck(rtt, args.mbps)
     directory = tempfile.mkdtemp(dir=bench.scratch)
@@ -35,21 +35,21 @@ def real(bench, scheme, rtt, tcp):
             try:
                 receiver = lab.receivers[0]
                 programs += [peer.receive(lab, 0, directory), Program(receiver, "iperf3", "-s", "-1", "--forceflush")]
-                bench.crew.sleep(1.0)
+                bench.pool.sleep(1.0)
                 ours, theirs = Counter(lab.sender, EVERY), Counter(receiver, EVERY)
                 counters = [ours, theirs]
-                bench.crew.sleep(0.3)
+                bench.pool.sleep(0.3)
                 sender = peer.send(lab, bench.source)
                 programs.append(sender)
                 limit = time.monotonic() + 20
                 while ours.passed(FIRST_DATA) is None and time.monotonic() < limit and sender.ended is None:
-                    bench.crew.sleep(0.01)
-                bench.crew.sleep(args.lead)
+                    bench.pool.sleep(0.01)
+                bench.pool.sleep(args.lead)
                 begin = time.monotonic()
                 flow = Program(lab.tcp, "iperf3", "-c", lab.addresses[receiver], "-t", int(args.seconds), "-C", tcp, "-J")
                 programs.append(flow)
                 while time.monotonic() < begin + args.seconds + 0.2:
-                    bench.crew.sleep(0.5)
+                    bench.pool.sleep(0.5)
                     if sender.ended is not None:
                         raise RuntimeError(f"the sender ended early: {sender.tail()}")
                     if flow.ended is not None and flow.ended < begin + args.seconds - 1:
@@ -61,14 +61,14 @@ def real(bench, scheme, rtt, tcp):
                     counter.stop()
                 for program in programs:
                     program.stop()
-        told = json.loads(flow.text())
-        if "error" in told:
-            raise RuntimeError(told["error"])
+        report = json.loads(flow.text())
+        if "error" in report:
+            raise RuntimeError(report["error"])
         got = [traces.column(theirs.samples, 3), [(s[0], s[2] - s[3]) for s in theirs.samples]]
         moments = [begin + STEP * number for number in range(int(args.seconds / STEP) + 1)]
         course = [[round(traces.at(trace, moment) - traces.at(trace, begin)) for trace in got] for moment in moments]
-        return {"course": course, "retransmits": told["end"]["sum_sent"]["retransmits"], "drops": int(lab.told("link +r>receiver", "overflow")),
-                "late p99, us": lab.told("late", "p99_us"), "late max, us": lab.told("late", "max_us"),
+        return {"course": course, "retransmits": report["end"]["sum_sent"]["retransmits"], "drops": int(lab.reported("link +r>receiver", "overflow")),
+                "late p99, us": lab.reported("late", "p99_us"), "late max, us": lab.reported("late", "max_us"),
                 "load": round(os.getloadavg()[0], 1), "idle": round(processors.idle(begin, begin + args.seconds) or 0, 3)}
     finally:
         processors.stop()
@@ -76,7 +76,9 @@ def real(bench, scheme, rtt, tcp):
 
 
 def simulated(bench, scheme, rtt, parts):
-    """Ratios of IP bytes, a list with one for each seed, for each named part `(name, from, to)` in seconds of the TCP flow."""
+    """Runs the same network in the simulator. Returns the ratios of IP bytes, one per random seed, for each part.
+
+    A part is `(name, from, to)` in seconds of the TCP flow."""
     args = bench.args
     queue, jitter = bottleneck(rtt, args.mbps)
     directory = tempfile.mkdtemp(dir=bench.scratch)
@@ -85,7 +87,7 @@ def simulated(bench, scheme, rtt, parts):
     try:
         scenario = os.path.join(directory, "scenario.toml")
         with open(scenario, "w", encoding="utf-8") as file:
-            file.write(f"""title = "{scheme} beside one TCP flow"
+            file.write(f"""title = "{scheme} and one competing TCP flow"
 duration = "{args.seconds + lead + 0.2:g} s"
 warmup = "{lead:g} s"
 seeds = {args.seeds}
@@ -115,7 +117,7 @@ start = "{lead:g} s .. {lead + 0.1:g} s"
         done = subprocess.run([args.faircast, "sim", "run", scenario, "-q", "--out", os.path.join(directory, "out")],
                               capture_output=True, text=True, timeout=1800)
         if done.returncode != 0:
-            raise RuntimeError(f"the simulator: {done.stderr.strip()}")
+            raise RuntimeError(f"the simulator failed: {done.stderr.strip()}")
         rates = {}
         with open(os.path.join(directory, "out", "metrics.csv"), newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):

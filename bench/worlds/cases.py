@@ -1,39 +1,40 @@
-"""The cases: each a network and its flows, written once, and made into a scenario, an emulator's plan and an ns-2 script."""
+"""The cases: networks and their flows. Each case is defined once and converted to a scenario, a plan and an ns-2 script."""
 
 from dataclasses import dataclass
 
 PACKET = 1500  # bytes of an IP packet of TCP
-DATA = 1498  # of the multicast session: the default over an MTU of 1500
-ALIVE = 250  # ms after which a receiver of the multicast session reports even when its scheme has nothing to say
+DATA = 1498  # bytes of an IP packet of the multicast session: the default with an MTU of 1500
+ALIVE = 250  # ms between reports of a receiver of the multicast session when its scheme has no report
 
 
 @dataclass
 class Case:
-    """One bottleneck of `mbps` before the receiver, `rtt` ms there and back, and what shares it."""
+    """One bottleneck of `mbps` Mbit/s before the receiver, a round-trip time of `rtt` ms, and the flows."""
 
     name: str
     about: str
     mbps: float
     rtt: float
     queue: str          # as in a plan: `droptail,50`
-    tcp: int            # Linux TCP Reno flows
-    scheme: str = None  # of a multicast session beside them
-    reason: str = ""    # why a difference of more than 10 % is no mistake, once that is known
+    tcp: int            # number of Linux TCP Reno flows
+    scheme: str = None  # scheme of a multicast session that competes with them
+    reason: str = ""    # known reason of a difference of more than 10 %
 
     @property
     def jitter(self):
-        """Senders' packets wait up to one transmission at the bottleneck, in ms: equal hosts are in step nowhere but in a simulator."""
+        """Maximum random delay of the senders' packets, in ms: one transmission at the bottleneck. Only in a simulator are equal
+        hosts exactly synchronous."""
         return PACKET * 8 / self.mbps / 1000
 
     def plan(self):
-        """The router and links between the hosts source, tcp and receiver, for the emulator and the simulator."""
+        """Returns the router and links between the hosts source, tcp and receiver, for the emulator and the simulator."""
         part, jitter = self.rtt / 4, f"{self.jitter:g}ms"
         return (f"router r\nlink source r delay={part:g}ms jitter={jitter} back jitter=0ms\n"
                 f"link tcp r delay={part:g}ms jitter={jitter} back jitter=0ms\n"
                 f"link r receiver rate={self.mbps:g}M delay={part:g}ms queue={self.queue}\n")
 
     def scenario(self, seconds, start, seeds):
-        """The same for the simulator; the first `start` seconds are a window of their own."""
+        """Returns the scenario for the simulator. The first `start` seconds are a separate window."""
         text = f"""title = "{self.name}"
 duration = "{seconds:g} s"
 warmup = "{start:g} s"
@@ -81,7 +82,7 @@ start = "{0.5 if self.scheme else 0:g} s"
         return text
 
     def ns2(self, seconds, start, seed):
-        """The same for ns-2, with its module of Linux' TCP; None where ns-2 has no such flow."""
+        """Returns the script for ns-2, with its module of Linux' TCP, or None if ns-2 does not have the scheme."""
         if self.scheme:
             return None
         part, kind, *options = self.rtt / 4, *self.queue.split(",")
@@ -126,26 +127,26 @@ for {{set i 0}} {{$i < {self.tcp}}} {{incr i}} {{
   $ns at 0 "$tcp($i) select_ca reno"
   $ns at [$start value] "$ftp($i) start"
 }}
-proc told {{when}} {{
+proc report {{when}} {{
   global tcp qm
   set acked {{}}
   for {{set i 0}} {{$i < {self.tcp}}} {{incr i}} {{ lappend acked [$tcp($i) set ack_] }}
   puts "$when bytes=[$qm set bdepartures_] drops=[$qm set pdrops_] acked=[join $acked ,]"
 }}
-$ns at {start:g} "told start"
-$ns at {seconds:g} "told end; exit 0"
+$ns at {start:g} "report start"
+$ns at {seconds:g} "report end; exit 0"
 $ns run
 """
 
 
 CASES = [
-    Case("one TCP", "one flow, a buffer of one bandwidth-delay product", 10, 50, "droptail,50", 1),
-    Case("ten flows", "ten TCP flows, the same buffer", 10, 50, "droptail,50", 10),
+    Case("one TCP", "one TCP flow, a queue of one bandwidth-delay product", 10, 50, "droptail,50", 1),
+    Case("ten flows", "ten TCP flows, the same queue", 10, 50, "droptail,50", 10),
     Case("RED", "four TCP flows and RED 5 to 15 packets, gentle", 10, 50, "red,min=5,max=15,w=0.002,p=0.1,limit=100,mean=1500,gentle", 4),
-    Case("ORMCC", "ORMCC beside one TCP flow over a long path", 10, 100, "droptail,84", 1, "ormcc",
-         reason="the first minute hangs on when TCP begins: simulated 1.12, 1.25, 1.18, 1.00, 0.88 and 0.91 for 0.5, 1, 1.1, 1.2, 1.3 and 1.5 s after the session; real TCP begins after 1.2 to 1.6 s, because its handshake meets the session's start; a second or two later it is 0.82 to 0.94 real, 0.89 to 0.96 simulated"),
-    Case("LE-SBCC", "LE-SBCC beside one TCP flow", 10, 50, "droptail,50", 1, "le-sbcc",
-         reason="the queue overflows as often (0.446 times a second in both), and each time the session loses 2.6 packets in place of 1.8; 15 announcements and status messages a second, which the simulator has not, make 2.36 of 2.26; jitter of 0 to 5 ms, feedback 5 to 20 ms later, TCP by RFC 6937 and another start change nothing"),
-    Case("GMCC", "GMCC in layers beside one TCP flow", 10, 50, "droptail,50", 1, "gmcc",
-         reason="with the 15 announcements and status messages a second that a real session sends, 5.08 simulated"),
+    Case("ORMCC", "ORMCC and one TCP flow on a long path", 10, 100, "droptail,84", 1, "ormcc",
+         reason="the first minute depends on the start of TCP: simulated ratios are 1.12, 1.25, 1.18, 1.00, 0.88 and 0.91 for a start 0.5, 1, 1.1, 1.2, 1.3 and 1.5 s after the session; real TCP begins after 1.2 to 1.6 s, because its handshake competes with the session's start; if TCP starts one or two seconds later, the ratios are 0.82 to 0.94 real, 0.89 to 0.96 simulated"),
+    Case("LE-SBCC", "LE-SBCC and one TCP flow", 10, 50, "droptail,50", 1, "le-sbcc",
+         reason="the queue overflows equally often (0.446 times per second in both), but in each overflow the session loses 2.6 packets instead of 1.8; with the 15 announcements and status messages per second of a real session, the simulated drops increase from 2.26 to 2.36 per second; jitter of 0 to 5 ms, feedback 5 to 20 ms later, TCP with RFC 6937 and another start change nothing"),
+    Case("GMCC", "GMCC in layers and one TCP flow", 10, 50, "droptail,50", 1, "gmcc",
+         reason="with the 15 announcements and status messages per second of a real session, the simulated ratio is 5.08"),
 ]
