@@ -240,7 +240,7 @@ pub enum Mark {
         /// Interval in seconds between two acknowledgements of a receiver; 0: each receiver acknowledges each packet and reports
         /// congestion at once.
         every: f32,
-        /// Receiver that is excluded and leaves.
+        /// Receiver that is excluded and leaves, or [`ShortId::ALL`].
         excluded: Option<ShortId>,
     },
 }
@@ -547,6 +547,9 @@ impl ReceiverId {
 }
 
 impl ShortId {
+    /// All receivers that get the packet. No receiver has this ID.
+    pub const ALL: ShortId = ShortId(NonZeroU32::MAX);
+
     /// Returns the short ID of a receiver; `None` for a number of more than 32 bits.
     pub fn of(id: ReceiverId) -> Option<ShortId> {
         NonZeroU32::try_from(id.0).ok().map(ShortId)

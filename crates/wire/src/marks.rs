@@ -61,7 +61,7 @@ choice! {
         least: Rounded, "minimum rate that the application accepts, in bit/s";
         rtt_max: Rounded, "largest round-trip time, in seconds";
         every: Rounded, "interval of each receiver's acknowledgements, in seconds; 0: each packet";
-        excluded: Option<ShortId>, "ID of a receiver that is excluded and must leave; 0: none";
+        excluded: Option<ShortId>, "ID of a receiver that is excluded and must leave; 0: none; 2^32 - 1: all receivers that get this packet";
     }
 }
 
