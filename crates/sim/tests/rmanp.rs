@@ -127,6 +127,30 @@ fn receiver_below_the_minimum_rate_is_excluded() {
     }
 }
 
+/// Paper 003, 2: "receivers that cannot reach Rm are excluded from the session", also behind a link between two active routers.
+#[test]
+fn receivers_behind_a_trunk_below_the_minimum_are_excluded() {
+    // The rate falls by a fifth for each congestion event. The slower the trunk, the longer an event lasts.
+    for (rate, end) in [(12_000.0, 400), (8_000.0, 400), (4_000.0, 1_600)] {
+        for active in [&[0, 1, 2][..], &[0]] {
+            let mut tree = with(tree(SCHEME, 0.0), active);
+            let slow = tree.trunks[1];
+            tree.net.set_queue(slow, "droptail,3".parse().expect("a queue"));
+            tree.net.change(Time::from_secs_f64(20.0), slow, Change::Rate(Rate::from_bps(rate)));
+            let outcome = nets::in_both_engines(&tree.net, end as f64);
+            let members = &outcome.flows[0].members;
+            let excluded: Vec<bool> = members.iter().map(|member| member.excluded.is_some()).collect();
+            assert_eq!(
+                excluded,
+                [[true; RECEIVERS], [false; RECEIVERS]].concat(),
+                "{rate} bit/s with {active:?}"
+            );
+            let after = self::rate(&outcome, RECEIVERS, end - 60, end);
+            assert!(after > 20_000.0, "{rate} bit/s with {active:?}: {after}");
+        }
+    }
+}
+
 #[test]
 fn session_survives_router_restarts_and_link_failures() {
     let mut tree = with(tree(&format!("{SCHEME},begin=start"), 0.0), &[0, 1, 2]);

@@ -55,7 +55,7 @@ configuration! {
             => whole["exclude", 0, 100,
                 "number of requests for less than the minimum rate after which a receiver is excluded; 0: never"];
         /// Time within which requests for less than the least rate are counted.
-        exclude_within: Span = Span::from_secs(10)
+        exclude_within: Span = Span::from_secs(30)
             => seconds["exclude-within", NumberRange::POSITIVE,
                 "time within which the requests of `exclude` are counted"];
         /// Duration of silence after which the source stops waiting for a receiver.
@@ -184,9 +184,11 @@ const ENTRY: Entry = Entry {
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[
-        "A receiver that requests less than the minimum rate five times in ten seconds is excluded; the paper defines no rule.",
+        "A receiver that requests less than the minimum rate five times in 30 s is excluded, with all receivers behind an active router if the router requests it; the paper defines no rule.",
         "A late acknowledgement counts as missing: the timeout is TCP's, and at least a second.",
-        "The source does not wait for a receiver or router that is silent for three seconds.",
+        "The source does not wait for a receiver or router that is silent for three seconds. A router does not wait for a receiver that leaves packets unanswered for three seconds.",
+        "A router repeats the first missing packet of a receiver if it has sent the receiver nothing for a second.",
+        "A packet that a router repeats states at most the present rate.",
         "A full cache discards the oldest packet that a receiver lacks; the source still has it.",
         "The packet behind one that a full queue dropped is marked, too: the router that dropped the packet has reported that congestion.",
         "An ECN mark counts as a loss.",

@@ -128,6 +128,34 @@ impl<K: Copy + Ord> Fusion<K> {
     }
 }
 
+/// Departure times of the latest packets to the children of a [`Fusion`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Departures([Time; 3]);
+
+/// Time in which a child answers a packet.
+const ANSWERED: Span = Span::from_secs(1);
+
+impl Departures {
+    /// Records the departure of a packet.
+    pub(crate) fn note(&mut self, now: Time) {
+        self.0.rotate_left(1);
+        self.0[2] = now;
+    }
+
+    /// Returns whether the children have had time to answer the latest packet.
+    pub(crate) fn is_answer_due(&self, now: Time) -> bool {
+        now.since(self.0[2]) >= ANSWERED
+    }
+
+    /// Returns a time for [`Fusion::expire`] at `now`. A child is silent if it has sent nothing for `silence`, and has not answered
+    /// the latest packet that it has had time to answer. A child that was sent nothing is not silent.
+    pub(crate) fn silent_since(&self, silence: Span, now: Time) -> Time {
+        let since = if now > Time::ZERO + silence { now - silence } else { Time::ZERO };
+        let is_due = |left: &&Time| now.since(**left) >= ANSWERED;
+        since.min(*self.0.iter().rev().find(is_due).unwrap_or(&self.0[0]))
+    }
+}
+
 /// Returns an acknowledgement of exactly the packets below `acked`, which must be at least 1.
 pub(crate) fn acknowledged(acked: u64, hold: Span) -> ReportContent {
     let echo = Echo { seq: Seq(acked.saturating_sub(1)), hold };
@@ -183,6 +211,21 @@ mod tests {
         assert_eq!((fusion.least(), fusion.len()), (Some(10), 1));
         fusion.forget_oldest();
         assert_eq!(fusion.least(), None);
+    }
+
+    #[test]
+    fn child_that_was_sent_nothing_is_not_silent() {
+        let (mut fusion, mut departures) = (Fusion::new(), Departures::default());
+        let silence = Span::from_secs(3);
+        fusion.on_ack('a', 10, at(1.0));
+        assert!(!fusion.expire(departures.silent_since(silence, at(20.0))), "no packet has left");
+        departures.note(at(19.5));
+        assert!(!fusion.expire(departures.silent_since(silence, at(20.0))), "the answer may be on its way");
+        assert!(fusion.expire(departures.silent_since(silence, at(20.6))));
+        fusion.on_ack('b', 10, at(18.0));
+        (0..5).for_each(|_| departures.note(at(20.0)));
+        assert!(!fusion.expire(departures.silent_since(silence, at(20.9))), "too little time has passed");
+        assert!(fusion.expire(departures.silent_since(silence, at(21.1))));
     }
 
     #[test]

@@ -40,7 +40,7 @@ mod tests;
 
 pub use config::{Answers, Begin, Config, Repair};
 pub(crate) use exclusion::{Exclusion, LowRates};
-pub(crate) use fusion::{Fusion, acknowledged, newest_of};
+pub(crate) use fusion::{Departures, Fusion, acknowledged, newest_of};
 pub use receiver::Receiver;
 pub(crate) use requests::{Overdue, RETRY, Requests};
 pub use source::Source;

@@ -240,7 +240,7 @@ impl crate::node::Receiver for Receiver {
         }
         let is_newest = self.note(data, layer, cx.now);
         if let Mark::Floor { excluded: Some(id), .. } = data.mark
-            && Some(id) == ShortId::of(self.me)
+            && (id == ShortId::ALL || Some(id) == ShortId::of(self.me))
         {
             return self.exclude(cx);
         }

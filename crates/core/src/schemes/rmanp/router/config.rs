@@ -1,8 +1,8 @@
 //! Parameters of an active router, with the paper's symbols and values.
 
-use crate::field;
 use crate::spec::{self, NumberRange, Opt, SpecError};
 use crate::time::Span;
+use crate::{choice, field};
 use std::str::FromStr;
 
 /// Configuration of active routers.
@@ -16,6 +16,8 @@ pub struct Config {
     pub absolute: f64,
     /// Rate of a forwarded congestion indication, as a fraction of the received rate, "Dr".
     pub relative: f64,
+    /// Exits that an indication limits.
+    pub limit: Limit,
     /// Growth of limits per acknowledged packet, as a fraction of the least rate, "In".
     pub increase: f64,
     /// Number of requests for less than the least rate, within `exclude_within`, after which a receiver is excluded; 0 for no
@@ -35,6 +37,16 @@ pub struct Config {
     pub forget: Span,
 }
 
+/// Exits that a congestion indication limits (paper 003, 2.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// All exits. "Each AR controls the rate at its output interfaces setting it to the value contained in the CI with the lowest
+    /// value received."
+    All,
+    /// The exit behind which the congestion is. Receivers behind other exits have no further delay.
+    One,
+}
+
 impl Default for Config {
     /// Returns the values of the paper (paper 003, 3).
     fn default() -> Config {
@@ -43,10 +55,11 @@ impl Default for Config {
             queue: 10,
             absolute: 0.8,
             relative: 0.99,
+            limit: Limit::All,
             increase: 0.05,
             // Paper gap: the paper does not define how to detect that a receiver cannot have the least rate.
             exclude: 5,
-            exclude_within: Span::from_secs(10),
+            exclude_within: Span::from_secs(30),
             requests: 3,
             silence: Span::from_secs(3),
             // Paper gap: the paper does not define how a router that starts during a session detects the receivers behind its
@@ -79,6 +92,11 @@ impl Config {
             NumberRange::of(0.01, 1.0),
             field!(relative),
             "forwarded rate, as a fraction of an indicated rate",
+        ),
+        Opt::choice(
+            "limit",
+            choice!(limit: "all" => Limit::All, "one" => Limit::One),
+            "outputs that an indication limits: all, as in the paper, or the one towards the congestion",
         ),
         Opt::number(
             "in",

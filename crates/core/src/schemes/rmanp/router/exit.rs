@@ -5,7 +5,7 @@ use super::config::Config;
 use super::store::Store;
 use crate::node::{Cx, Effect, Port, To, Verdict};
 use crate::packet::{Body, Data, Flags, Mark, Packet, ReceiverId, ShortId};
-use crate::schemes::rmanp::{Fusion, LowRates};
+use crate::schemes::rmanp::{Departures, Fusion, LowRates};
 use crate::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
@@ -39,6 +39,9 @@ pub(super) struct Exit {
     /// Smoothed time from a packet's arrival at the router until all receivers behind the exit have acknowledged it, in seconds.
     rtt: Option<f64>,
     pub data_at: Time,
+    /// Sending rate that the newest packet states, in bit/s.
+    rate: f32,
+    pub departures: Departures,
     /// Time of the exit's first packet.
     pub since: Time,
 }
@@ -80,6 +83,8 @@ impl Exit {
             excluded: None,
             rtt: None,
             data_at: now,
+            rate: f32::INFINITY,
+            departures: Departures::default(),
             since: now,
         }
     }
@@ -99,7 +104,8 @@ impl Exit {
 
     /// Returns whether this receiver was excluded recently. The feedback of such a receiver is ignored.
     pub(super) fn has_excluded(&self, who: ReceiverId, now: Time) -> bool {
-        self.excluded.is_some_and(|(id, until)| now < until && ReceiverId::from(id) == who)
+        let is_named = |id| id == ShortId::ALL || ReceiverId::from(id) == who;
+        self.excluded.is_some_and(|(id, until)| now < until && is_named(id))
     }
 
     /// Returns the time at which the next waiting packet may be sent.
@@ -147,6 +153,7 @@ impl Exit {
     pub(super) fn on_new(&mut self, packet: &mut Packet, gap: bool, config: &Config, now: Time) -> Outcome {
         let Body::Data(data) = &mut packet.body else { return Outcome::Settled(Verdict::Pass) };
         let seq = data.seq.0;
+        self.rate = data.rate;
         if self.is_pruned {
             if now < self.probe_at {
                 return Outcome::Settled(Verdict::Drop);
@@ -229,6 +236,16 @@ impl Exit {
         !waits
     }
 
+    /// Repeats the first packet that a receiver behind the exit lacks, if the exit sends nothing else: the last packets may have been
+    /// lost, or dropped here.
+    pub(super) fn repeat_late(&mut self, store: &mut Store, cx: &mut Cx<'_>) {
+        let Some(least) = self.children.least().filter(|least| *least < self.next) else { return };
+        if !self.waits() && self.departures.is_answer_due(cx.now) && store.get(least).is_some() {
+            self.repeat(least);
+            self.pump(store, cx);
+        }
+    }
+
     /// Sends the waiting packets that may be sent now: one packet if the exit has a limit, otherwise all packets.
     pub(super) fn pump(&mut self, store: &mut Store, cx: &mut Cx<'_>) {
         while self.waits() && (self.limit.is_none() || self.next_at <= cx.now) {
@@ -244,6 +261,8 @@ impl Exit {
             let Body::Data(data) = &mut packet.body else { continue };
             if is_again {
                 slot.repaired = Some((self.port, cx.now));
+                // The stored packet states the rate of its first departure, which may be long ago.
+                data.rate = data.rate.min(self.rate);
                 data.flags = data.flags.with(Flags::REPAIR);
             }
             data.flags = with_gap(data.flags, gap);
@@ -262,9 +281,10 @@ impl Exit {
         self.next_at = now + limit.span_of(size.into()).max(Span::from_nanos(1));
     }
 
-    /// Writes two statements for the receivers behind this exit into a packet: that the router accepts all feedback, and which
-    /// receiver was excluded, if any.
-    fn address(&self, data: &mut Data, now: Time) {
+    /// Records the departure of a packet. Writes two statements for the receivers behind this exit into the packet: that the router
+    /// accepts all feedback, and which receiver was excluded, if any.
+    fn address(&mut self, data: &mut Data, now: Time) {
+        self.departures.note(now);
         if let Mark::Floor { every, excluded, .. } = &mut data.mark {
             *every = 0.0;
             if let Some((id, until)) = self.excluded

@@ -24,7 +24,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use config::Config;
+pub use config::{Config, Limit};
 
 use crate::node::{Cx, Port, Router, RouterControl, RouterObservation, RouterSpec, Verdict};
 use crate::packet::{Body, Cause, Layer, Mark, Packet, ReportContent, Seq, SessionId};

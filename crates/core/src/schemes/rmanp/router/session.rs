@@ -1,11 +1,12 @@
 //! State of a session at an active router: sequence control, congestion indications and acknowledgements (paper 003, 2).
 
-use super::config::Config;
+use super::config::{Config, Limit};
 use super::exit::{Exit, Outcome};
 use super::store::Store;
 use crate::node::{Cx, Effect, Port, RouterObservation, To, Verdict};
 use crate::packet::{
-    Body, Cause, Echo, Flags, Layer, Mark, Packet, ReceiverId, Report, ReportContent, Seq, SessionId, ShortId,
+    Body, Cause, Data, Echo, Flags, Layer, Mark, Packet, ReceiverId, Report, ReportContent, Seq, SessionId,
+    ShortId,
 };
 use crate::routers::start_up::Answers;
 use crate::schemes::rmanp::{Exclusion, Fusion, Overdue, RETRY, Requests, acknowledged, newest_of};
@@ -155,6 +156,7 @@ impl Session {
         let Body::Data(data) = packet.body else { return Verdict::Pass };
         let (seq, now) = (data.seq.0, cx.now);
         self.received_at = now;
+        self.see_exclusion(packet, now);
         if self.expected.is_none_or(|expected| seq >= expected) {
             self.on_new(seq, packet, config, seen, cx);
         } else {
@@ -186,6 +188,19 @@ impl Session {
                 seen.overflows += 1;
                 self.indicate(data.rate, Cause::Accumulation, seq, config, seen, cx);
                 Verdict::Drop
+            }
+        }
+    }
+
+    /// Processes the ID of an excluded receiver. If this router reports in its name, upstream excludes all receivers behind this
+    /// router: the link to this router cannot carry the least rate (paper 003, 2).
+    fn see_exclusion(&mut self, packet: &Packet, now: Time) {
+        let Body::Data(Data { mark: Mark::Floor { excluded: Some(id), .. }, .. }) = packet.body else {
+            return;
+        };
+        if id == ShortId::ALL || self.speaker == Some(id.into()) {
+            for exit in &mut self.exits {
+                exit.excluded = Some((ShortId::ALL, now + EXCLUDED_FOR));
             }
         }
     }
@@ -270,7 +285,12 @@ impl Session {
         cx: &mut Cx<'_>,
     ) {
         let rate = Rate::from_bps(f64::from(sent_rate) * config.absolute);
-        if !sent_rate.is_finite() || sent_rate <= 0.0 || !self.is_news(rate, seen) {
+        if !sent_rate.is_finite() || sent_rate <= 0.0 {
+            return;
+        }
+        // Upstream counts the indications below the least rate, so all of them are sent.
+        let is_counted = cause == Cause::Loss && rate.bps() < self.least.bps();
+        if !self.is_news(rate, seen) && !is_counted {
             return;
         }
         let echo = Echo { seq: Seq(seq), hold: Span::MAX };
@@ -537,7 +557,13 @@ impl Session {
             return Verdict::Drop;
         }
         let limit = Rate::from_bps(rate.bps().max(self.least.bps()));
-        self.at_exit(place, |exit, _| exit.restrict(limit, cx.now));
+        let limited = match config.limit {
+            Limit::All => 0..self.exits.len(),
+            Limit::One => place..place + 1,
+        };
+        for place in limited {
+            self.at_exit(place, |exit, _| exit.restrict(limit, cx.now));
+        }
         let further = rate * config.relative;
         if !self.is_news(further, seen) {
             seen.merged += 1;
@@ -605,7 +631,7 @@ impl Session {
         now.since(self.received_at) >= config.forget
     }
 
-    /// Removes silent children while stored packets wait for acknowledgements.
+    /// Repeats packets with late acknowledgements, and removes silent children, while stored packets wait for acknowledgements.
     fn look_around(&mut self, config: &Config, seen: &mut RouterObservation, cx: &mut Cx<'_>) {
         let now = cx.now;
         if self.stored() == 0 {
@@ -613,19 +639,23 @@ impl Session {
             return;
         }
         self.look_at = now + LOOK;
-        let since = |span: Span| if now > Time::ZERO + span { now - span } else { Time::ZERO };
-        let (silent, gone) = (since(config.silence), since(config.forget));
+        for place in 0..self.exits.len() {
+            self.at_exit(place, |exit, store| exit.repeat_late(store, cx));
+        }
+        let gone = if now > Time::ZERO + config.forget { now - config.forget } else { Time::ZERO };
         let mut any = false;
         for exit in &mut self.exits {
+            let silent = exit.departures.silent_since(config.silence, now);
             if exit.children.expire(silent) {
                 any = true;
-                match exit.children.least() {
-                    Some(least) => self.acks.set(exit.port, least, now),
-                    None => self.acks.leave(exit.port),
-                }
+                exit.children.least().into_iter().for_each(|least| self.acks.set(exit.port, least, now));
+            }
+            let is_unused = exit.children.is_empty() && exit.since < silent;
+            if (is_unused || exit.data_at < gone) && self.acks.knows(exit.port) {
+                any = true;
+                self.acks.leave(exit.port);
             }
         }
-        any |= self.acks.expire(silent);
         self.exits.retain(|exit| exit.data_at >= gone);
         self.busy = self.exits.iter().filter(|exit| !exit.due().is_never()).count();
         if any {

@@ -1,7 +1,7 @@
 //! Packets that an active router stores: a ring indexed by packet number.
 
 use crate::node::Port;
-use crate::packet::Packet;
+use crate::packet::{Body, Data, Mark, Packet};
 use crate::time::Time;
 
 /// The newest packets of a session, up to a maximum number.
@@ -48,8 +48,12 @@ impl Store {
         self.ring.get_mut(place)?.as_mut().filter(|slot| slot.seq == seq)
     }
 
-    /// Stores a packet, unless all receivers have the packet or it is too old for the ring.
-    pub(super) fn put(&mut self, seq: u64, packet: Packet, now: Time) {
+    /// Stores a packet, unless all receivers have it or it is too old for the ring.
+    pub(super) fn put(&mut self, seq: u64, mut packet: Packet, now: Time) {
+        // A repeated packet must not name a receiver that was excluded long ago.
+        if let Body::Data(Data { mark: Mark::Floor { excluded, .. }, .. }) = &mut packet.body {
+            *excluded = None;
+        }
         if seq < self.first || seq.saturating_add(self.most as u64) < self.end {
             return;
         }

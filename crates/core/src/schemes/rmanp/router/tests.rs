@@ -7,6 +7,7 @@ use crate::rng::Rng;
 use crate::schemes::bench;
 use crate::schemes::rmanp::{acknowledged, newest_of};
 
+const EXCLUDED_FOR_TEST: Span = Span::from_secs(11);
 const SESSION: SessionId = SessionId(7);
 const SIZE: u16 = 1000;
 
@@ -35,6 +36,11 @@ struct Bench {
     router: Box<dyn Router + Send>,
     now: Time,
     mark: Mark,
+}
+
+/// Returns parameters with which an indication limits only the exit towards the congestion.
+fn one_exit() -> Config {
+    Config { limit: Limit::One, ..Config::default() }
 }
 
 fn id(number: u64) -> ReceiverId {
@@ -176,21 +182,17 @@ fn close(out: &[Out], rates: &[f64]) {
 #[test]
 fn routers_of_figure_1_reduce_a_rate_of_8_to_6_4_then_6_336() {
     // AR4 detects the gap and indicates 0.8 of 8 kB/s.
-    let mut ar4 = Bench::known(Config::default());
+    let mut ar4 = Bench::known(one_exit());
     let out = ar4.data(2, 8_000.0);
     close(&out, &[6_400.0]);
     assert!(out.contains(&Out::Data { port: 1, seq: 2, rate: 8_000, gap: true, again: false }));
-    // AR2 limits the exit at which the indication arrived, and forwards the indication with 0.99 of the rate.
+    // AR2 limits its exits, and forwards the indication with 0.99 of the rate.
     let mut ar2 = Bench::known(Config::default());
     ar2.data(1, 8_000.0);
     close(&ar2.report(1, ci(6_400.0, Cause::Loss)), &[6_336.0]);
     assert_eq!(at_port(&ar2.data(2, 8_000.0), 1), [new(1, 2, 6_400)]);
     let out = ar2.data(3, 8_000.0);
-    assert_eq!(
-        (at_port(&out, 1), at_port(&out, 2)),
-        (vec![], vec![new(2, 3, 8_000)]),
-        "no other exit is limited"
-    );
+    assert_eq!((at_port(&out, 1), at_port(&out, 2)), (vec![], vec![]), "the packet waits at all exits");
     assert_eq!(
         at_port(&ar2.wait(Span::from_millis(157)), 1),
         [new(1, 3, 6_400)],
@@ -220,7 +222,7 @@ fn three_routers_in_series_report_a_gap_once() {
 
 #[test]
 fn second_indication_of_a_congestion_event_is_filtered() {
-    let mut it = Bench::known(Config::default());
+    let mut it = Bench::known(one_exit());
     it.data(1, 8_000.0);
     close(&it.report(1, ci(6_400.0, Cause::Loss)), &[6_336.0]);
     assert_eq!(it.report(2, ci(6_400.0, Cause::Loss)), []);
@@ -263,7 +265,7 @@ fn congestion_is_indicated_again_after_the_rate_has_recovered() {
 
 #[test]
 fn full_queue_sets_a_rate_limit_until_it_is_empty() {
-    let mut it = Bench::known(Config::default());
+    let mut it = Bench::known(one_exit());
     it.data(1, 8_000.0);
     it.report(1, ci(4_000.0, Cause::Loss));
     let mut out = Vec::new();
@@ -289,7 +291,7 @@ fn full_queue_sets_a_rate_limit_until_it_is_empty() {
 
 #[test]
 fn retransmissions_precede_new_packets_on_requesting_branches() {
-    let mut it = Bench::known(Config::default());
+    let mut it = Bench::known(one_exit());
     it.data(1, 8_000.0);
     it.report(1, ci(4_000.0, Cause::Loss));
     (2..6).for_each(|seq| drop(it.data(seq, 8_000.0)));
@@ -366,6 +368,68 @@ fn router_excludes_receiver_that_requests_below_the_least_rate() {
     it.report(1, acknowledged(3, Span::ZERO));
     assert_eq!(it.report(3, acknowledged(1, Span::ZERO)), [], "it counts no more");
     assert_eq!(it.report(2, acknowledged(3, Span::ZERO)), [Out::Ack(3)]);
+}
+
+/// Upstream knows a router by the receiver in whose name it reports. If this receiver is excluded, the link to the router cannot
+/// carry the least rate, and all receivers behind the router are excluded (paper 003, 2).
+#[test]
+fn exclusion_of_a_router_excludes_all_receivers_behind_it() {
+    let mut it = Bench::known(Config::default());
+    it.data(1, 2_000.0);
+    let named = |it: &mut Bench, seq, excluded| {
+        let mark = Mark::Floor { least: 16_000.0, rtt_max: 0.1, every: 0.0, excluded };
+        let packet = data(seq, 2_000.0, Flags::default(), mark);
+        [1, 2, 3].map(|port| {
+            let (mut rng, mut effects, mut passed) = (Rng::new(1, 1), Effects::new(), packet);
+            it.router.on_data(
+                Port(port),
+                &mut passed,
+                &mut Cx { now: it.now, rng: &mut rng, effects: &mut effects },
+            );
+            let Body::Data(Data { mark: Mark::Floor { excluded, .. }, .. }) = passed.body else {
+                panic!("{passed:?}")
+            };
+            excluded
+        })
+    };
+    // Receiver 1 reported first, so the router reports in its name.
+    assert_eq!(
+        named(&mut it, 2, ShortId::of(id(2))),
+        [ShortId::of(id(2)); 3],
+        "a receiver at the upstream router"
+    );
+    assert_eq!(named(&mut it, 3, ShortId::of(id(1))), [Some(ShortId::ALL); 3]);
+    assert_eq!(it.report(2, acknowledged(4, Span::ZERO)), [], "their feedback is ignored");
+    it.now += EXCLUDED_FOR_TEST;
+    assert_eq!(named(&mut it, 4, None), [None; 3], "later receivers may join");
+}
+
+/// The filter passes each indication below the least rate, because upstream counts them.
+#[test]
+fn repeated_losses_at_the_least_rate_are_indicated_each_time() {
+    let mut it = Bench::known(Config::default());
+    let mut indications = 0;
+    for seq in [2, 4, 6, 8] {
+        it.now += Span::from_secs(2);
+        let out = it.data(seq, 2_000.0);
+        indications += out.iter().filter(|out| **out == Out::Ci(1_600.0)).count();
+    }
+    assert_eq!(indications, 4);
+    let out = it.data(10, 8_000.0);
+    assert!(!out.contains(&Out::Ci(6_400.0)), "above the least rate, only lower indications pass: {out:?}");
+}
+
+/// "Each AR controls the rate at its output interfaces" (paper 003, 2.3).
+#[test]
+fn indication_limits_all_exits_or_the_congested_one() {
+    for (limit, held) in [(Limit::All, [true; 3]), (Limit::One, [false, false, true])] {
+        let mut it = Bench::known(Config { limit, ..Config::default() });
+        it.data(1, 8_000.0);
+        it.report(3, ci(4_000.0, Cause::Loss));
+        it.data(2, 8_000.0);
+        let out = it.data(3, 8_000.0);
+        assert_eq!([1, 2, 3].map(|port| at_port(&out, port).is_empty()), held, "{limit:?}");
+    }
 }
 
 #[test]
