@@ -29,7 +29,9 @@ pub(super) struct Child {
     /// The first packet that the child must have, although the child reported that it began with a later packet.
     pub(super) begins: Option<u64>,
     pub(super) moved_at: Option<Time>,
-    pub(super) delay: RelativeDelay,
+    /// Relative delays of the packets of each group. The source's clock measures those of the session, the parent's clock those of
+    /// the local group.
+    delays: [RelativeDelay; 2],
     pub(super) round_trip: RoundTrip,
     /// Number and sending time of the latest unanswered query. `ask_at` is the time of the next query.
     pub(super) asked: Option<(u32, Time)>,
@@ -131,7 +133,7 @@ impl Child {
             tell_at: Time::NEVER,
             begins: None,
             moved_at: None,
-            delay: RelativeDelay::new(config.delay_memory),
+            delays: [RelativeDelay::new(config.delay_memory), RelativeDelay::new(config.delay_memory)],
             round_trip: RoundTrip::default(),
             asked: None,
             ask_at: now,
@@ -144,6 +146,30 @@ impl Child {
             high_since: None,
             low_since: None,
         }
+    }
+
+    /// Returns the relative delays in the child's group.
+    pub(super) const fn delay(&self) -> &RelativeDelay {
+        &self.delays[self.group as usize]
+    }
+
+    pub(super) const fn delay_mut(&mut self) -> &mut RelativeDelay {
+        &mut self.delays[self.group as usize]
+    }
+
+    /// Moves the child to a group. The minimum delays in both groups remain known (paper 001, 3.2: "the minimum RTD measured over a
+    /// long time period").
+    pub(super) fn move_to(&mut self, group: Group, now: Time) {
+        self.delay_mut().rest();
+        self.group = group;
+        (self.is_there, self.tell_at, self.moved_at) = (false, now, Some(now));
+        (self.high_since, self.low_since, self.backoff) = (None, None, 1);
+    }
+
+    /// Records a round trip that a query measured. Its minimum is the minimum delay in the local group.
+    pub(super) fn on_round_trip(&mut self, span: Span, now: Time) {
+        self.round_trip.sample(span);
+        self.delays[Group::Local as usize].note_least(span.as_nanos() as i64, now);
     }
 
     /// Returns whether the child waits for a retransmission of this packet.

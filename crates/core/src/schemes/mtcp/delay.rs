@@ -9,7 +9,7 @@ use crate::time::{Span, Time};
 #[derive(Debug, Clone)]
 pub(super) struct RelativeDelay {
     /// The first sample, in nanoseconds. Other samples are relative to it, so rounding does not depend on the clocks.
-    origin: i64,
+    origin: Option<i64>,
     /// Mean and mean deviation, in seconds.
     mean: Option<(f64, f64)>,
     least: SlidingLeast,
@@ -24,31 +24,42 @@ const FIRST_DEVIATION: f64 = 0.25;
 
 impl RelativeDelay {
     pub(super) fn new(memory: Span) -> RelativeDelay {
-        RelativeDelay { origin: 0, mean: None, least: SlidingLeast::new(memory), round: (0.0, 0) }
+        RelativeDelay { origin: None, mean: None, least: SlidingLeast::new(memory), round: (0.0, 0) }
     }
 
     /// Adds a sample: the difference between this node's clock and the sender's clock, in nanoseconds.
     pub(super) fn sample(&mut self, nanos: i64, now: Time) {
-        if self.mean.is_none() {
-            self.origin = nanos;
+        let seconds = self.relative(nanos);
+        let known = self.mean.map(|(mean, _)| mean).or(self.least.get());
+        if known.is_some_and(|known| (seconds - known).abs() > STEP) {
+            self.least.forget();
+            self.rest();
         }
-        let seconds = nanos.saturating_sub(self.origin) as f64 / 1e9;
-        let (mean, deviation) = match self.mean {
-            Some((mean, deviation)) if (seconds - mean).abs() <= STEP => {
+        self.mean = Some(match self.mean {
+            None => (seconds, FIRST_DEVIATION),
+            Some((mean, deviation)) => {
                 let error = seconds - mean;
                 (mean + error / 8.0, deviation + (error.abs() - deviation) / 4.0)
             }
-            stepped => {
-                if stepped.is_some() {
-                    self.least.forget();
-                    self.round = (0.0, 0);
-                }
-                (seconds, FIRST_DEVIATION)
-            }
-        };
-        self.mean = Some((mean, deviation));
+        });
         self.least.add(seconds, now);
         self.round = (self.round.0 + seconds, self.round.1 + 1);
+    }
+
+    /// Updates the minimum alone, by a delay that was measured otherwise.
+    pub(super) fn note_least(&mut self, nanos: i64, now: Time) {
+        let seconds = self.relative(nanos);
+        self.least.add(seconds, now);
+    }
+
+    /// Forgets all samples but the minimum: the child no longer receives the packets that are measured.
+    pub(super) const fn rest(&mut self) {
+        (self.mean, self.round) = (None, (0.0, 0));
+    }
+
+    fn relative(&mut self, nanos: i64) -> f64 {
+        let origin = *self.origin.get_or_insert(nanos);
+        nanos.saturating_sub(origin) as f64 / 1e9
     }
 
     /// Returns the time at which a packet sent at `sent_at` is late here: after the mean delay plus the slack multiplied by
@@ -57,7 +68,7 @@ impl RelativeDelay {
         let (mean, deviation) = self.mean?;
         let slack = Span::from_secs_f64(config.deviations * deviation).max(config.min_slack);
         let slack = config.doubled(slack, times).as_secs_f64();
-        let after = self.origin.saturating_add(((mean + slack) * 1e9) as i64);
+        let after = self.origin?.saturating_add(((mean + slack) * 1e9) as i64);
         let late = (sent_at.as_nanos() as i64).saturating_add(after);
         Some(Time::from_nanos(late.max(0) as u64))
     }

@@ -1,6 +1,6 @@
 //! Congestion localization: children with persistent congestion receive from their parent instead of the source (paper 001, 3.2).
 
-use super::child::{Child, Group};
+use super::child::{Child, Group, Role};
 use super::config::{Localize, Repair};
 use super::parent::Parent;
 use super::scoreboard::Scoreboard;
@@ -23,21 +23,22 @@ impl Parent {
         self.watch_delays(now);
         self.bring_back(now);
         let congested = |child: &Child| child.group == Group::Session && self.is_congested(child, now);
-        let moved = self.children.iter().filter(|child| congested(child)).count();
-        // If all children are congested, the congestion is on the path to this node, and the parent detects it.
-        if moved == 0 || moved == self.of(Group::Session).count() {
-            return;
-        }
         let places: Vec<usize> =
             (0..self.children.len()).filter(|at| congested(&self.children[*at])).collect();
-        self.move_away(&places, now);
+        // The source keeps a child in the session's group: the rate of a session without receivers would have no limit.
+        let stays = self.role == Role::Sender && places.len() == self.of(Group::Session).count();
+        if !places.is_empty() && !stays {
+            self.move_away(&places, now);
+        }
     }
 
-    /// Updates the start times of high and low delay.
+    /// Updates the start times of high and low delay. The delay of the session's packets up to this node is not the child's: that
+    /// path is the parent's to judge.
     fn watch_delays(&mut self, now: Time) {
-        let local = self.config.local;
+        let (local, own) = (self.config.local, self.own_queueing());
         for child in self.children.each_aside() {
-            let Some(queueing) = child.delay.queueing() else { continue };
+            let Some(queueing) = child.delay().queueing() else { continue };
+            let queueing = queueing - if child.group == Group::Session { own } else { 0.0 };
             let round = child.round_trip.mean().map_or(0.0, Span::as_secs_f64);
             let high = local.high.as_secs_f64().max(local.high_part * round);
             let low = high * local.low_part;
@@ -54,11 +55,7 @@ impl Parent {
         }
         let often = child.slow_starts.within(local.within, now) >= usize::from(local.slow_starts);
         let limits = self.min_window() <= self.session_window + EQUAL;
-        let a_sibling_is_free =
-            self.of(Group::Session).any(|other| other.id != child.id && other.low_since.is_some());
-        let slow = child.high_since.is_some_and(|since| now.since(since) >= local.hold)
-            && limits
-            && a_sibling_is_free;
+        let slow = child.high_since.is_some_and(|since| now.since(since) >= local.hold) && limits;
         match self.config.localize {
             Localize::Off => false,
             Localize::SlowStarts => often,
@@ -81,12 +78,8 @@ impl Parent {
             self.next_local = self.next_local.min(first.max(self.store.first()));
         }
         for place in places {
-            let memory = self.config.delay_memory;
             let mut child = self.children.edit(*place);
-            child.group = Group::Local;
-            (child.is_there, child.tell_at, child.moved_at) = (false, now, Some(now));
-            child.delay = super::delay::RelativeDelay::new(memory);
-            (child.high_since, child.low_since, child.backoff) = (None, None, 1);
+            child.move_to(Group::Local, now);
             (child.lost_to, child.lost) = (child.board.base(), 0);
             child.slow_starts.clear();
             self.moves += 1;
@@ -116,12 +109,8 @@ impl Parent {
                 continue;
             }
             any = true;
-            let memory = self.config.delay_memory;
             let mut child = self.children.edit(place);
-            child.group = Group::Session;
-            (child.is_there, child.tell_at, child.moved_at) = (false, now, Some(now));
-            child.delay = super::delay::RelativeDelay::new(memory);
-            (child.high_since, child.low_since, child.backoff) = (None, None, 1);
+            child.move_to(Group::Session, now);
             if end > 0 {
                 child.lose(end - 1);
             }

@@ -117,7 +117,7 @@ impl Parent {
             && echo.hold <= now.since(at)
         {
             child.asked = None;
-            child.round_trip.sample(now.since(at).saturating_sub(echo.hold));
+            child.on_round_trip(now.since(at).saturating_sub(echo.hold), now);
         }
     }
 
@@ -125,7 +125,7 @@ impl Parent {
     fn repair(&mut self, group: Group, now: Time, effects: &mut Effects) {
         let round = self.round_trip(group);
         let it = &self.groups[group as usize];
-        let Some(seq) = it.repairs.next(it.window.size(), now) else { return };
+        let Some(seq) = it.repairs.next(now) else { return };
         let first = self.of(group).find(|child| child.wants(seq)).map(|child| child.id);
         let wanting = self.of(group).filter(|child| child.wants(seq)).take(2).count();
         let is_called = self.called(group) == Some(seq);

@@ -3,6 +3,7 @@
 use super::child::{Child, Group, Role, Summary};
 use super::children::Children;
 use super::config::{Config, LossFilter, Repair, Rounds};
+use super::delay::RelativeDelay;
 use super::repairs::Repairs;
 use super::scoreboard::Scoreboard;
 use super::store::{Slot, Store};
@@ -53,6 +54,8 @@ pub(super) struct Parent {
     wanted: Option<u64>,
     /// The origin of packets that are missing here.
     pub(super) from: From,
+    /// Relative delays of the source's packets to this node.
+    own_delay: RelativeDelay,
 }
 
 /// The origin of packets that a node lacks.
@@ -122,6 +125,7 @@ impl Parent {
             kept: None,
             wanted: None,
             from,
+            own_delay: RelativeDelay::new(config.delay_memory),
             config,
         }
     }
@@ -217,6 +221,9 @@ impl Parent {
             self.store.begin(seq);
             (self.next_local, self.started_at) = (seq, slot.here_at);
             self.check_at = slot.here_at + self.config.local.check;
+        }
+        if let (Role::Agent, Some(sent_at)) = (self.role, slot.sent_at) {
+            self.own_delay.sample(slot.here_at.as_nanos() as i64 - sent_at.as_nanos() as i64, slot.here_at);
         }
         self.store.put(seq, slot);
         if seq >= self.end {
@@ -342,7 +349,7 @@ impl Parent {
         for group in Group::BOTH {
             let it = &self.groups[group as usize];
             if !it.repairs.is_empty() {
-                leaves = leaves.min(it.repairs.next_at(it.window.size()));
+                leaves = leaves.min(it.repairs.next_at());
                 next = next.min(it.repairs.late_at(self.repair_timeout(group)));
             }
         }
@@ -573,7 +580,7 @@ impl Parent {
             };
             child.round_trip.sample(Span::from_nanos(round_trip));
         }
-        child.delay.sample(delay, now);
+        child.delay_mut().sample(delay, now);
     }
 
     /// Declares packets lost when enough later packets have arrived.
@@ -615,6 +622,11 @@ impl Parent {
             self.miss(place, seq);
         }
         self.groups[group as usize].repairs.restart(self.round_trip(group), &self.config, now);
+    }
+
+    /// Returns the queueing delay on the path to this node, in seconds.
+    pub(super) fn own_queueing(&self) -> f64 {
+        self.own_delay.queueing().unwrap_or(0.0)
     }
 
     /// Handles the loss of a packet on the path to a child: the packet is repaired or given up.
@@ -672,11 +684,11 @@ impl Parent {
         let seconds = passed.as_secs_f64();
         let mut queued: Option<f64> = None;
         for child in self.children.each_aside().filter(|child| child.group == group) {
-            if let Some(queueing) = child.delay.queueing_in_round() {
+            if let Some(queueing) = child.delay().queueing_in_round() {
                 let packets = child.acknowledged as f64 / seconds * queueing;
                 queued = Some(queued.unwrap_or(0.0).max(packets));
             }
-            child.delay.next_round();
+            child.delay_mut().next_round();
             child.acknowledged = 0;
         }
         it.window.end_round(queued, next, &self.config, now);

@@ -83,18 +83,18 @@ impl Repairs {
         }
     }
 
-    /// Returns the next packet to be repaired, if the window allows a repair now; `most` is the node's own window.
-    pub(super) fn next(&self, most: f64, now: Time) -> Option<u64> {
-        if self.next_at > now || f64::from(self.out) >= self.allowed(most) {
+    /// Returns the next packet to be repaired, if the window allows a repair now.
+    pub(super) fn next(&self, now: Time) -> Option<u64> {
+        if self.next_at > now || f64::from(self.out) >= self.allowed() {
             return None;
         }
         self.list.iter().find(|repair| repair.sent_at.is_none()).map(|repair| repair.seq)
     }
 
     /// Returns the time at which [`Repairs::next`] may return a packet.
-    pub(super) fn next_at(&self, most: f64) -> Time {
-        let waits = f64::from(self.out) < self.allowed(most)
-            && self.list.iter().any(|repair| repair.sent_at.is_none());
+    pub(super) fn next_at(&self) -> Time {
+        let waits =
+            f64::from(self.out) < self.allowed() && self.list.iter().any(|repair| repair.sent_at.is_none());
         if waits { self.next_at } else { Time::NEVER }
     }
 
@@ -148,8 +148,8 @@ impl Repairs {
         self.out = 0;
     }
 
-    fn allowed(&self, most: f64) -> f64 {
-        self.size.min(most).max(1.0).floor()
+    fn allowed(&self) -> f64 {
+        self.size.max(1.0).floor()
     }
 
     #[cfg(test)]

@@ -73,7 +73,7 @@ impl Parent {
         };
         let (seq, sent_at, here_at) = (first..end).find_map(sent)?;
         let round_trip = child.round_trip.timeout(&self.config);
-        let late = sent_at.and_then(|at| child.delay.late(at, &self.config, child.backoff));
+        let late = sent_at.and_then(|at| child.delay().late(at, &self.config, child.backoff));
         let late = late.unwrap_or_else(|| {
             // For a repeated packet there is no relative delay. The round-trip time to the child is used instead (paper 001,
             // 3.1).
@@ -100,8 +100,8 @@ impl Parent {
             }
             drop(child);
             if self.groups[group as usize].window.on_timeout(seq, next) {
+                self.charge(place, seq, now);
                 let mut child = self.children.edit(place);
-                child.slow_starts.add(now);
                 child.backoff = (child.backoff * 2).min(MAX_BACKOFF);
                 if self.config.repair == Repair::Session {
                     // Acknowledgements of packets in flight no longer open the window.
@@ -121,6 +121,21 @@ impl Parent {
                 Repair::Tree => self.miss(place, seq),
             }
         }
+    }
+
+    /// Charges a slow start to the child of the group that misses the most packets up to `seq`, unless this node missed the packet as
+    /// well: then the path to this node is congested. `place` is the child whose timer expired.
+    fn charge(&mut self, place: usize, seq: u64, now: Time) {
+        let group = self.children[place].group;
+        let is_upstream =
+            group == Group::Session && self.store.get(seq).is_none_or(|slot| slot.sent_at.is_none());
+        if is_upstream {
+            return;
+        }
+        let missing = |place: &usize| self.children[*place].board.missing_below(seq + 1);
+        let places = (0..self.children.len()).filter(|at| self.children[*at].group == group);
+        let most = places.max_by_key(|at| (missing(at), *at == place)).unwrap_or(place);
+        self.children.edit(most).slow_starts.add(now);
     }
 
     /// Removes children that have been silent for too long.

@@ -117,7 +117,7 @@ fn parent_combines_the_holes_of_several_reports() {
 
 #[test]
 fn false_reports_have_bounded_effects_on_rate_and_window() {
-    let mut sender = Sender::new(config(), 1, 1.0);
+    let mut sender = Sender::new(Config { store: 512, ..config() }, 1, 1.0);
     sender.departs(10);
     let far = Echo { seq: Seq(9), hold: Span::MAX };
     let content = ReportContent::Summary { echo: far, behind: 11, window: 5.0, transit: 0, lag: 0 };
