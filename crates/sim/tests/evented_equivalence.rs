@@ -127,7 +127,7 @@ fn engines_agree_on_layered_sessions() {
         assert_eq!(layered.layers.iter().map(|layer| layer.sent).sum::<u64>(), layered.sent);
         let changes: usize = layered.members.iter().map(|member| member.subscriptions.len()).sum();
         // Behind these bottlenecks, SMCC's base layer never reaches its maximum rate.
-        assert!(changes > 4 || scheme == "smcc", "{scheme}: {changes}");
+        assert!(changes > 1 || scheme == "smcc", "{scheme}: {changes}");
         assert!(
             plain.layers.is_empty() && plain.members.iter().all(|member| member.subscriptions.is_empty())
         );

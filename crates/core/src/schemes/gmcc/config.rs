@@ -80,6 +80,10 @@ configuration! {
         // most one per 25 ms.
         min_beat: Span = Span::ZERO
             => seconds["beat", NumberRange::of(0.0, 10.0), "minimum time between two heartbeats"];
+        /// Reports of the representative that give samples of the round-trip time.
+        timed: Timed = Timed::Losses
+            => choice["timed", { "losses" => Losses, "all" => All },
+                "reports of the representative that give samples of the round-trip time"];
         /// Maximum number of losses that the representative reports per round-trip time; `None` for no limit.
         reports_per_rtt: Option<u16> = None;
         /// Whether a representative reports that it leaves a layer.
@@ -186,6 +190,17 @@ pub enum Joins {
     Early,
 }
 
+/// Reports of the representative that give samples of the round-trip time.
+// Paper gap: 4.1.2 collects samples "at the receipt of CIs", so SRTT is the round-trip time with a full queue. On real networks
+// minutes can pass between two losses, so `Config::transport` takes a sample of each report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timed {
+    /// Reports of losses, as in the paper.
+    Losses,
+    /// Reports of losses, and heartbeats.
+    All,
+}
+
 /// Whether the representative of a layer notifies the source that it leaves the layer.
 // Paper gap: in 4.1.3 the source detects a representative's leave by its silence. On real networks the representative sends a
 // report.
@@ -215,6 +230,7 @@ impl Config {
             checks: 3,
             rejoin: Span::from_secs(2),
             min_beat: Span::from_millis(25),
+            timed: Timed::All,
             reports_per_rtt: Some(8),
             farewell: LeaveNotice::Reported,
             ..Config::published()
@@ -254,6 +270,7 @@ const ENTRY: Entry = Entry {
         "On real networks each loss report of the representative adds one assumed sample to a receiver without losses, so that its old losses expire.",
         "On real networks N is 10 and J is 5 instead of 30, so that receivers find their layers within a transfer.",
         "On real networks a leave takes three consecutive checks, and a receiver waits before it joins the same layer again.",
+        "On real networks heartbeats give samples of the round-trip time, too.",
         "On real networks there are at least 25 ms between heartbeats, and at most eight reports per round-trip time.",
         "On real networks every layer starts by doubling its rate in each round, and a representative reports that it leaves.",
     ],

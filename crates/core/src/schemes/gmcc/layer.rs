@@ -3,7 +3,7 @@
 
 use super::acks::{Acknowledged, Halved};
 use super::conditions::Estimate;
-use super::config::{Config, Joins, LayerScheme};
+use super::config::{Config, Joins, LayerScheme, Timed};
 use crate::estimate::Ewma;
 use crate::node::{Departure, Tally};
 use crate::packet::{Echo, Layer, LayerState, LayerStates, Mark, ReceiverId, Seq, ShortId};
@@ -28,6 +28,7 @@ pub(super) struct LayerControl {
     /// Number of samples in each statistic, "N".
     wanted: u8,
     min_beat: Span,
+    timed: Timed,
     /// The present or last representative.
     representative: Option<Representative>,
     rtt: Ewma,
@@ -119,6 +120,7 @@ impl LayerControl {
             joins: config.joins,
             wanted: config.samples,
             min_beat: config.min_beat,
+            timed: config.timed,
             representative: None,
             rtt: Ewma::new(RTT_GAIN),
             updates: 0,
@@ -484,9 +486,16 @@ impl LayerControl {
         }
         self.representative = Some(report);
         self.received_at = now;
-        if let Some(sample) = sample {
+        if let Some(sample) = sample
+            && (kind == Kind::Loss || self.times_all())
+        {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
+    }
+
+    /// Returns whether reports other than those of losses give samples of the round-trip time.
+    fn times_all(&self) -> bool {
+        self.timed == Timed::All || self.acks.is_some() || self.rtt.mean().is_none()
     }
 
     fn follow(&mut self, report: Representative, sample: Option<Span>, now: Time) {
@@ -535,7 +544,7 @@ impl LayerControl {
     /// Records that a receiver of the layer is alive.
     pub(super) fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
         let Some(sample) = self.controller.sample(echo, now) else { return };
-        if self.followed().is_some_and(|followed| followed.id == from) {
+        if self.times_all() && self.followed().is_some_and(|followed| followed.id == from) {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
         if let Mode::Low { .. } = self.mode {

@@ -473,6 +473,27 @@ fn layer_rate_grows_by_a_packet_and_halves_at_most_once_per_rtt() {
     assert!((desk.layer_rate(0) / before - 0.5).abs() < 1e-9);
 }
 
+/// Heartbeats find a shorter queue than losses. With it, a layer would grow faster than TCP.
+#[test]
+fn published_round_trip_time_is_measured_at_losses_only() {
+    let rtt_after_heartbeats = |config| {
+        let mut desk = Desk::new(config);
+        desk.run_for(Span::from_secs(1));
+        let lost = Echo { seq: Seq(desk.newest_seq(0)), hold: Span::ZERO };
+        desk.run_for(Span::from_millis(500));
+        let mut report = |cause, echo| {
+            let (mean, deviation, samples, rate) = (1.0, 0.1, 30, 0.0);
+            let content = ReportContent::Averaged { echo, mean, deviation, samples, rate, cause };
+            desk.report_about(Layer(0), OTHER, content);
+        };
+        report(Cause::Loss, lost);
+        report(Cause::Heartbeat, Echo { hold: Span::from_millis(490), ..lost });
+        desk.source.control_of(0).control_rtt()
+    };
+    assert!(rtt_after_heartbeats(Config::published()) >= Span::from_millis(500));
+    assert!(rtt_after_heartbeats(Config::transport(SIZE)) < Span::from_millis(500));
+}
+
 #[test]
 fn only_a_significantly_worse_receiver_becomes_representative() {
     let mut desk = Desk::new(Config::published());
