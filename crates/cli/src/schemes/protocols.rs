@@ -121,7 +121,7 @@ fn markdown() -> String {
          This page lists the options and presets of all competing flows in scenarios and `faircast compare`: `kind = \"tcp-sack,preset=linux,delack\"`.\n\
          A preset goes first; later options change its values. `faircast schemes tcp-sack` prints the same options.\n\
          `FAIRCAST_BLESS=1 cargo test -p faircast-cli protocols` regenerates this page from the catalogue.\n\n\
-         Presets: `ns235` has the values of ns-2.35, `ns2001` and `ns2.1b7a` those of ns-2 in 2001 and 2000, `rfc` those of the current standards,\n\
+         Presets: `ns235` has the values of ns-2.35, `ns2001`, `ns2.1b7a` and `ns2.26` those of ns-2 in 2001, 2000 and 2003, `rfc` those of the current standards,\n\
          `linux` those of Linux, `linux2.4` those of its kernel 2.4. Times are in seconds, windows in packets.\n\
          Without jitter, flows stay synchronized: [phase effects](phase-effects.md).\n",
     );

@@ -199,6 +199,7 @@ fn passing(filter: Selection, shares: Shares) -> f64 {
     match filter {
         Selection::MaxLprf => shares.worst / shares.all,
         Selection::Lprf => shares.own / shares.all,
+        Selection::Even => 1.0 / shares.reporters,
         Selection::All => 1.0,
     }
 }

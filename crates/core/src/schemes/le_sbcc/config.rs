@@ -33,8 +33,8 @@ configuration! {
                 "earliest start of a new loss event: SRTT + 2 sigma after the previous loss event (window), or the next slot of one round-trip time (slots)"];
         /// The second filter: of the loss events of all receivers, passes about as many as the worst receiver has.
         filter: Selection = Selection::MaxLprf
-            => choice["filter", { "max-lprf" => MaxLprf, "lprf" => Lprf, "none" => All },
-                "rule that selects loss events: as many as the worst receiver has, as many as each one's share, or all"];
+            => choice["filter", { "max-lprf" => MaxLprf, "lprf" => Lprf, "even" => Even, "none" => All },
+                "probability that a loss event passes: the worst receiver's share of all events, the share of its own receiver, one over the number of receivers, or 1"];
         /// The third filter, "ATF": at most one reduction per epoch.
         atf: Part = Part::On
             => choice["atf", { "on" => On, "off" => Off },
@@ -116,9 +116,11 @@ pub enum Selection {
     /// Passes each event with a probability equal to the worst receiver's share of all events. On average, the number of passed
     /// events equals the number of the worst receiver's events.
     MaxLprf,
-    /// Passes each event with a probability equal to the share of its receiver in all events (Bhattacharyya et al.; paper 000,
-    /// 2.1.1).
+    /// Passes each event with a probability equal to the share of its receiver (Bhattacharyya et al.; paper 000, 1.6.2.5
+    /// and 2.1.1).
     Lprf,
+    /// Passes each event with the probability 1/N for N receivers that report (Wang and Schwartz; paper 000, 1.6.2.6).
+    Even,
     /// Passes all events.
     All,
 }

@@ -49,6 +49,8 @@ pub(super) struct Shares {
     pub own: f64,
     pub worst: f64,
     pub all: f64,
+    /// Number of receivers that report.
+    pub reporters: f64,
 }
 
 /// Number of slots of an empty table.
@@ -125,7 +127,8 @@ impl Reporters {
         if place.count >= self.worst {
             (self.worst, self.worst_is) = (place.count, place.is);
         }
-        Shares { own: f64::from(place.count), worst: f64::from(self.worst), all: self.sum }
+        let reporters = self.used.max(1) as f64;
+        Shares { own: f64::from(place.count), worst: f64::from(self.worst), all: self.sum, reporters }
     }
 
     /// Multiplies all counts by `part`.

@@ -216,3 +216,14 @@ fn lprf_passes_far_fewer_events_than_max_lprf() {
         assert!(lprf < max_lprf / 2.0, "{lprf} of {max_lprf} with {others} others");
     }
 }
+
+/// The scheme of Wang and Schwartz (paper 000, 1.6.2.6): the number of passed events is the mean over the receivers.
+#[test]
+fn even_selection_passes_the_mean_number_of_events() {
+    let all = |others| mean_star(0.1, others, Selection::All).0;
+    for others in [10, 100] {
+        let (even, _) = mean_star(0.1, others, Selection::Even);
+        let mean = all(others) / (others + 1) as f64;
+        assert!((0.7..1.4).contains(&(even / mean)), "{even} of {mean} with {others} others");
+    }
+}
