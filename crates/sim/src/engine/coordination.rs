@@ -476,8 +476,10 @@ impl Engine {
             let lost = timeouts > 0 && view.flight > 0.0;
             if lost {
                 let view = cocoon::View { una_sent_at: sent_at, ..view };
-                _ = coordinator.on_timeout(member, view, view.una, sent_at, time(now));
-                let covers = coordinator.config().below == cocoon::BelowWatermark::RepairOnly;
+                let own = coordinator.on_timeout(member, view, view.una, sent_at, time(now));
+                // The coordinator leaves the watermark unchanged after a timeout below it, so the sender does as well.
+                let covers = coordinator.config().below == cocoon::BelowWatermark::RepairOnly
+                    && own != cocoon::OwnReaction::Covered;
                 if covers {
                     self.cover(number, view.nxt);
                 }

@@ -34,6 +34,8 @@ pub(super) struct Sockets {
     turn: usize,
     /// The virtual connection's window (`cwnd_v`).
     window: f64,
+    /// Whether the window has the default value of each socket.
+    is_default: bool,
     /// Amount of data in flight (`FlightSize_v`): each sent datagram adds its size, and each TCP acknowledgement subtracts its
     /// amount.
     flight: f64,
@@ -83,11 +85,14 @@ impl Sockets {
     /// Sets the window to `mean`, the mean window of the TCP connections, times the number of sockets.
     pub(super) fn follow(&mut self, mean: f64) {
         self.window = mean * self.sockets.len() as f64;
+        self.is_default = false;
     }
 
+    /// Sets the window of a group that has had no TCP: the default value for each socket.
     pub(super) fn default_window(&mut self, each: f64) {
-        if self.window == 0.0 {
+        if self.window == 0.0 || self.is_default {
             self.window = each * self.sockets.len() as f64;
+            self.is_default = true;
         }
     }
 

@@ -281,6 +281,21 @@ fn timeout_stops_datagrams_until_the_member_gets_an_ack() {
 }
 
 #[test]
+fn each_socket_without_tcp_adds_a_default_window() {
+    let mut it = Coordinator::new(Config::published());
+    let group = it.open_group().expect("there is room");
+    let mut windows = Vec::new();
+    let sockets = [0; 3].map(|_| {
+        let socket = it.open_socket(group).expect("there is room");
+        windows.push(it.virtual_connection(group).0);
+        socket
+    });
+    assert_eq!(windows, [2.0, 4.0, 6.0]);
+    it.close_socket(group, sockets[0]);
+    assert_eq!(it.virtual_connection(group).0, 4.0);
+}
+
+#[test]
 fn datagrams_without_tcp_are_sent_at_the_default_window_rate() {
     let mut it = Coordinator::new(Config::published());
     let group = it.open_group().expect("there is room");
