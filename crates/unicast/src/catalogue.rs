@@ -129,13 +129,14 @@ const HOUR: f64 = 3600.0;
 const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
     Opt::other(
         "preset",
-        "ns235 | ns2001 | ns2.1b7a | rfc | linux | linux2.4",
+        "ns235 | ns2001 | ns2.1b7a | ns2.26 | rfc | linux | linux2.4",
         |_| String::new(),
         |config, preset| {
             let values = match preset {
                 "ns235" => tcp::Config::ns235,
                 "ns2001" => tcp::Config::ns2001,
                 "ns2.1b7a" => tcp::Config::ns21b7a,
+                "ns2.26" => tcp::Config::ns226,
                 "rfc" => tcp::Config::rfc,
                 "linux" => tcp::Config::linux,
                 "linux2.4" => tcp::Config::linux24,
@@ -579,7 +580,7 @@ mod tests {
             }
         }
         let sack: Protocol = "tcp-sack,preset=linux".parse().expect("listed");
-        assert_eq!((sack.get("min-rto").as_str(), sack.presets().len()), ("0.2", 6));
+        assert_eq!((sack.get("min-rto").as_str(), sack.presets().len()), ("0.2", 7));
         assert_eq!(sack.get("nosuch"), "");
     }
 

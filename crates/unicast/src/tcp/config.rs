@@ -292,6 +292,17 @@ impl Config {
         Config { receiver_window: 20, ..Config::ns2001(variant) }
     }
 
+    /// Returns the values of a script without settings under ns-2.26 (February 2003). The window is 20 packets, the initial window 2
+    /// (since 2001). The clock has 10 ms (since March 2002), and timeouts last at least a second (from May 2001 to 2004).
+    pub const fn ns226(variant: Variant) -> Config {
+        Config {
+            receiver_window: 20,
+            min_rto: Span::from_secs(1),
+            limited_transmit: Switch::Off,
+            ..Config::ns235(variant)
+        }
+    }
+
     /// Returns the values of the standards: RFCs 5681, 6298, 3042, 3390 and 7323.
     pub const fn rfc(variant: Variant) -> Config {
         Config {

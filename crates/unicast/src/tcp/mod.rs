@@ -1,6 +1,6 @@
 //! TCP: Tahoe, Reno, NewReno, SACK, Vegas, CUBIC, DCTCP, Prague and BBR, packet by packet.
 //!
-//! Presets ([`Config::ns235`], [`Config::ns2001`], [`Config::ns21b7a`], [`Config::rfc`], [`Config::linux`], [`Config::linux24`])
+//! Presets ([`Config::ns235`], [`Config::ns2001`], [`Config::ns21b7a`], [`Config::ns226`], [`Config::rfc`], [`Config::linux`], [`Config::linux24`])
 //! differ in clocks, timers, windows and a few rules. The tests compare results of the first two presets with ns-2.35.
 //!
 //! | module | content |
