@@ -33,7 +33,7 @@ table! {
         /// Number of intervals in a prediction ("n").
         order: u32 = 20 => whole["order", 1, 200, "number of intervals that a prediction uses"];
         /// Number of stored intervals. If this number equals `order`, the predictor is the formula as printed in the paper.
-        history: u32 = 100 => whole["history", 4, 10_000, "number of intervals that are stored"];
+        history: u32 = 20 => whole["history", 4, 10_000, "number of intervals that are stored"];
         /// Predictor of the next intervals.
         predictor: Predictor = Predictor::Lmmse
             => choice["predictor", { "lmmse" => Lmmse, "adaptive" => Adaptive, "last" => Last },

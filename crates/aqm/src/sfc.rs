@@ -2,9 +2,9 @@
 //! bias + k1 (q - q0) + k2 (R - C) / C`.
 //!
 //! The design uses deviations from an equilibrium with the probability p0, but the algorithm of figure 6.6 has no p0. With the
-//! printed algorithm ([`Config::literal`]), the equilibrium queue would be p0 / k1 packets above its target, which exceeds the
+//! printed algorithm (the default), the equilibrium queue would be p0 / k1 packets above its target, which exceeds the
 //! buffer. The real queue is shorter: the probability cannot be negative, so noise in the measured rate raises the mean
-//! probability. [`Config::product`] adds an integral of the queue's distance from its target. The integral converges to p0.
+//! probability. [`Config::integral`], our law, adds an integral of the queue's distance from its target. The integral converges to p0.
 //!
 //! Paper gap: neither the bias nor the measurement of the arrival rate is specified (paper 002, 6.5).
 
@@ -32,7 +32,7 @@ table! {
         k2: f64 = 0.2
             => number["k2", NumberRange::of(0.0, 1e3), "gain for arrivals at twice the link's rate"];
         /// Measurement of the arrival rate.
-        measured: Measured = Measured::Average(Span::from_millis(100))
+        measured: Measured = Measured::Gaps(2)
             => option[Opt::formed(
                 "measured",
                 || Form::list(MEASURED),
@@ -44,7 +44,7 @@ table! {
                 "rate of arrivals: over M gaps, as an average, or in a window, in seconds",
             )];
         /// Probability at the target.
-        bias: Bias = Bias::Integral
+        bias: Bias = Bias::None
             => choice["bias", { "none" => None, "design" => Design, "integral" => Integral },
                 "probability at the target: none, from `flows` and `rtt` (design), or from an integral (integral)"];
         /// Increase of the integral per second, and per packet by which the queue exceeds the target.
@@ -69,10 +69,8 @@ table! {
     impl Default;
 
     impl Tabled for Config as "sfc" with [
-        preset("product", |config| *config = Config::product(),
-            "an averaged rate, and a bias from an integral"),
-        preset("literal", |config| *config = Config::literal(),
-            "as printed in paper 002, figure 6.6: no bias, a rate over two gaps"),
+        preset("integral", |config| *config = Config::integral(),
+            "faircast's own law: an averaged rate, and a bias from an integral"),
     ] {
         type Built = Box<dyn Discipline>;
 
@@ -125,14 +123,13 @@ impl Measured {
 }
 
 impl Config {
-    /// Returns the parameters of the printed algorithm (figure 6.6), with the rate measured over two gaps.
-    pub const fn literal() -> Config {
-        Config { measured: Measured::Gaps(2), bias: Bias::None, ..Config::product() }
-    }
-
-    /// Returns the parameters of the algorithm with an averaged rate and an integral.
-    pub const fn product() -> Config {
-        Config::DEFAULT
+    /// Our law: an averaged rate and the integral.
+    pub const fn integral() -> Config {
+        Config {
+            measured: Measured::Average(Span::from_millis(100)),
+            bias: Bias::Integral,
+            ..Config::DEFAULT
+        }
     }
 }
 
@@ -276,7 +273,7 @@ mod tests {
 
     #[test]
     fn control_law_matches_hand_computed_values() {
-        let sfc = sfc(Config::literal());
+        let sfc = sfc(Config::DEFAULT);
         assert!((sfc.law(60.0, 1250.0) - 0.005).abs() < 1e-12);
         assert!((sfc.law(50.0, 1875.0) - 0.1).abs() < 1e-12);
         assert_eq!(sfc.law(40.0, 1250.0), 0.0);
@@ -319,14 +316,14 @@ mod tests {
             rtt: Span::from_millis(600),
             per_ack: 2.0,
             bias: Bias::Design,
-            ..Config::literal()
+            ..Config::DEFAULT
         };
         assert!((sfc(config).law(50.0, 1250.0) - 0.1509).abs() < 1e-4);
     }
 
     #[test]
     fn integral_grows_above_the_target_and_is_constant_when_idle() {
-        let mut sfc = sfc(Config::product());
+        let mut sfc = sfc(Config::integral());
         sfc.integrate(150.0, Span::from_secs(1));
         assert!((sfc.integral - 0.02).abs() < 1e-12);
         sfc.p = 0.0;
@@ -342,7 +339,7 @@ mod tests {
         // Poisson arrivals at the link's rate, with the queue at its target and k2 = 0.2. If the rate is measured over one, two
         // or four gaps, the mean probability is 0.290, 0.167 or 0.087.
         for (gaps, expected) in [(1, 0.290), (2, 0.167), (4, 0.087)] {
-            let mut sfc = sfc(Config { measured: Measured::Gaps(gaps), ..Config::literal() });
+            let mut sfc = sfc(Config { measured: Measured::Gaps(gaps), ..Config::DEFAULT });
             let (mut rng, mut now, mut sum) = (Rng::new(1, 8), 0.0, 0.0);
             for _ in 0..200_000 {
                 now += rng.exponential(1.0 / 1250.0);

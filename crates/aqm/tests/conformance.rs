@@ -38,7 +38,7 @@ const ALL: &[&str] = &[
     "paqm,limit=20,target=5,ecn,solution=clamp,predictor=adaptive",
     "paqm,limit=20,target=5,bytes,solution=literal,b0=0.1,b1=0.25,predictor=last",
     "sfc,limit=20,target=5,k1=0.01",
-    "sfc,literal,limit=20,target=5,k1=0.01,ecn",
+    "sfc,integral,limit=20,target=5,k1=0.01,ecn",
     "sfc,limit=20,target=5,measured=window:0.05,bias=design",
     "pie,limit=20,burst=0,target=5ms",
     "pie,limit=20,burst=0,target=5ms,ecn,delay=length,even",

@@ -71,7 +71,7 @@ fn queue_specs_round_trip_as_text() {
         "pi,a=1.853e-5,b=1.847e-5",
         "avq,order=ns2,packets",
         "paqm,solution=literal,predictor=adaptive,b1=0.1",
-        "sfc,literal",
+        "sfc,integral",
         "sfc,measured=window:0.05,bias=design,flows=200",
         "pie,delay=length,even,ecn",
         "drr,limit=90kB",
