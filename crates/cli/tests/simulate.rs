@@ -93,8 +93,9 @@ fn output_directory_has_only_the_files_of_the_last_run() {
 #[test]
 fn json_output_reports_metrics_claims_and_a_done_line() {
     let place = lab();
+    let run = ["sim", "run", "lab.toml", "-q", "--json", "--set", "duration=30 s"];
     let (code, out, _) =
-        ended(place.path(), &["sim", "run", "lab.toml", "-q", "--json", "--set", "duration=30 s"]);
+        ended(place.path(), &[&run[..], &["--set", "claim.1.low=0.1", "--set", "claim.1.high=10"]].concat());
     let all = lines(&out);
     assert_eq!(code, 0, "{out}");
     let rate = all.iter().find(|line| line["name"] == "multicast.rate").expect("it is measured");
@@ -176,7 +177,7 @@ fn reproduction_reports_its_claims_as_one_json_object() {
         keys.sort();
         assert_eq!(keys, ["interval", "measured", "name", "published", "tolerance", "verdict"]);
         assert!(
-            ["holds", "chosen", "contradicts", "fails", "open"]
+            ["holds", "chosen", "undecided", "contradicts", "fails", "open"]
                 .contains(&claim["verdict"].as_str().expect("a word"))
         );
         let open = claim["verdict"] == "open";
@@ -186,7 +187,7 @@ fn reproduction_reports_its_claims_as_one_json_object() {
 }
 
 #[test]
-fn selected_reproductions_are_reported_on_one_page() {
+fn selected_reproductions_have_pages_by_paper_and_figure() {
     let place = lab();
     let ids = ["000/fig-3.4", "000/table-3", "004/fig-7"];
     let verify = ["--quick", "-q", "--seeds", "1", "--out", "report"];
@@ -195,14 +196,22 @@ fn selected_reproductions_are_reported_on_one_page() {
     assert!(out.contains("000/fig-3.4") && out.contains("not run") && out.contains("index.html"), "{out}");
     let read =
         |name: &str| std::fs::read_to_string(place.path().join("report").join(name)).expect("it was written");
-    let (overview, html, markdown) = (read("index.html"), read("000.html"), read("report.md"));
+    let (overview, paper, markdown) = (read("index.html"), read("000.html"), read("report.md"));
+    for words in ["000/table-3.2", "Claims that fail", "href=\"000-fig-3.4/index.html\"", "000/table-3.3"] {
+        assert!(paper.contains(words), "{words}");
+    }
+    let table = read("000-table-3.2/index.html");
+    for words in ["000/table-3.2", "Published result.", "415.4 kbit/s", "href=\"../000.html\""] {
+        assert!(table.contains(words), "{words}");
+    }
     for words in ["000/table-3.2", "Claims that fail", "Published result.", "415.4 kbit/s", "000/table-3.3"] {
-        assert!(html.contains(words) && markdown.contains(words), "{words}");
+        assert!(markdown.contains(words), "{words}");
     }
     for words in ["chapter 3", "href=\"000.html\"", "href=\"004.html\"", "Claims that fail"] {
         assert!(overview.contains(words), "{words}");
     }
-    assert!(html.contains("<svg") && !html.contains("http://localhost"));
+    let figure = read("000-fig-3.4/index.html");
+    assert!(figure.contains("<svg") && !figure.contains("http://localhost"));
     for line in markdown.lines().filter(|line| line.starts_with("![")) {
         let path = line.rsplit_once('(').and_then(|(_, path)| path.strip_suffix(')')).expect("a link");
         assert!(place.path().join("report").join(path).is_file(), "{path}");

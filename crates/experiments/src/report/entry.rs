@@ -5,7 +5,7 @@ use super::block::Block;
 use super::text::{Align, Grid};
 use crate::plot::scale::short;
 use crate::repro::{Alternative, Judged, ReproOutcome, Reproduction, Verdict};
-use crate::scenario::Choice;
+use crate::scenario::{Choice, When};
 
 /// Returns a table of the claims and the values that were measured for them.
 pub fn claims(outcome: &ReproOutcome) -> Grid {
@@ -18,14 +18,13 @@ pub fn claims(outcome: &ReproOutcome) -> Grid {
         ("verdict", Align::Left),
     ]);
     for claim in &outcome.claims {
-        let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short);
         let interval = claim
             .interval
             .map_or_else(|| "-".to_owned(), |[low, high]| format!("{} to {}", short(low), short(high)));
         grid.row(vec![
             claim.name.clone(),
-            number(claim.published),
-            number(claim.measured),
+            claim.published.map_or_else(|| "no number".to_owned(), short),
+            claim.measured.map_or_else(|| "-".to_owned(), short),
             interval,
             claim.tolerance.words(),
             claim.verdict.word().into(),
@@ -83,9 +82,10 @@ pub fn notes(done: &Reproduction) -> Vec<String> {
 
 /// Describes a value that the paper leaves open.
 pub fn choice(chosen: &Choice) -> String {
-    let when = match chosen.after {
-        true => "chosen after the published numbers had been seen",
-        false => "chosen before the published numbers had been seen",
+    let when = match chosen.when {
+        When::Before => "chosen before the published numbers had been seen",
+        When::After => "chosen after the published numbers had been seen",
+        When::Departs => "departs from the paper",
     };
     format!("{}: {} ({when}). {}", sentence(&chosen.what), chosen.value, chosen.why)
 }
@@ -139,6 +139,11 @@ pub fn alternatives(done: &Reproduction, number: usize) -> Option<Grid> {
     Some(grid)
 }
 
+/// Returns the path of an entry's page, relative to the report.
+pub fn entry_path(id: &str) -> String {
+    format!("{}/index.html", id.replace('/', "-"))
+}
+
 /// Returns the path of an entry's figure, relative to the report.
 pub fn figure_path(id: &str, name: &str) -> String {
     format!("{}/{name}.svg", id.replace('/', "-"))
@@ -183,6 +188,7 @@ pub fn counts(outcomes: &[&ReproOutcome]) -> String {
     let words = |verdict| match verdict {
         Verdict::Holds => ("holds", "hold"),
         Verdict::Chosen => ("holds with a choice of ours", "hold with a choice of ours"),
+        Verdict::Undecided => ("is undecided", "are undecided"),
         Verdict::Contradicts => ("contradicts itself", "contradict themselves"),
         Verdict::Fails => ("fails", "fail"),
         Verdict::Open => ("is open", "are open"),

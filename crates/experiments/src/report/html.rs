@@ -35,7 +35,7 @@ td { border-bottom: 1px solid #e4e6e8; padding: .3rem .9rem .3rem 0; vertical-al
 td.holds { color: #00694b; font-weight: 600; }
 td.fails { color: #b03a00; font-weight: 600; }
 td.chosen { color: #00694b; }
-td.contradicts { color: #7a5a00; }
+td.contradicts, td.undecided { color: #7a5a00; }
 td.open { color: #5f6368; }
 a { color: #0072b2; }
 svg { max-width: 100%; height: auto; }

@@ -1,5 +1,6 @@
 //! Tables with aligned columns.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Alignment of a column.
@@ -16,17 +17,25 @@ pub enum Align {
 pub struct Grid {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
+    /// The page to which the first cell of a row links, by the index of the row.
+    links: BTreeMap<usize, String>,
 }
 
 impl Grid {
     /// Returns a table with these columns.
     pub fn new(columns: &[(&str, Align)]) -> Grid {
         let columns = columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
-        Grid { columns, rows: Vec::new() }
+        Grid { columns, ..Grid::default() }
     }
 
     /// Adds a row; missing cells are empty.
     pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// Adds a row whose first cell links to a page in HTML.
+    pub fn linked_row(&mut self, path: String, cells: Vec<String>) {
+        self.links.insert(self.rows.len(), path);
         self.rows.push(cells);
     }
 
@@ -85,12 +94,14 @@ impl Grid {
                 .expect("a string takes everything");
         }
         out.push_str("</tr>\n");
-        for row in &self.rows {
+        for (index, row) in self.rows.iter().enumerate() {
             out.push_str("<tr>");
+            let mut link = self.links.get(&index);
             for ((_, align), cell) in self.columns.iter().zip(row) {
                 let verdict = match cell.as_str() {
                     "holds" => Some("holds"),
                     "holds with a choice of ours" => Some("chosen"),
+                    "undecided" => Some("undecided"),
                     "contradicts itself" => Some("contradicts"),
                     "fails" => Some("fails"),
                     "open" => Some("open"),
@@ -98,8 +109,11 @@ impl Grid {
                 };
                 let class =
                     verdict.map_or_else(|| class(*align).to_owned(), |word| format!(" class=\"{word}\""));
-                write!(out, "<td{class}>{}</td>", super::html::escaped(cell))
-                    .expect("a string takes everything");
+                let mut text = super::html::escaped(cell);
+                if let Some(path) = link.take() {
+                    text = format!("<a href=\"{}\">{text}</a>", super::html::escaped(path));
+                }
+                write!(out, "<td{class}>{text}</td>").expect("a string takes everything");
             }
             out.push_str("</tr>\n");
         }

@@ -14,6 +14,8 @@
 mod alternatives;
 pub mod downloads;
 pub mod registry;
+#[cfg(test)]
+mod rules;
 mod summary_claims;
 #[cfg(test)]
 mod tests;
@@ -31,7 +33,7 @@ use crate::figures::Named;
 use crate::results::Results;
 use crate::run::stored_results::StoredResults;
 use crate::run::{Progress, RunError, RunOptions, run};
-use crate::scenario::{Claim, Diagnostics, Point, Scenario, Trend, memory};
+use crate::scenario::{Choice, Claim, Diagnostics, Point, Scenario, Trend, When, memory};
 use std::num::NonZeroUsize;
 
 /// Reason why an entry cannot be reproduced.
@@ -182,7 +184,9 @@ pub fn reproduce(
             let scenario = embedded.scenario(settings)?;
             alternatives = alternatives::run_all(embedded, &scenario, settings, progress)?;
             let results = run(&scenario, &settings.options(), progress)?;
-            claims.extend(judge(&scenario, &results));
+            let mut judged = judge(&scenario, &results);
+            confirm(&mut judged, &scenario, &alternatives);
+            claims.extend(judged);
             figures.extend((embedded.figures)(&scenario, &results));
             Some(Run { scenario, results })
         }
@@ -209,25 +213,45 @@ pub fn judge(scenario: &Scenario, results: &Results) -> Vec<Judged> {
         let points: Vec<&Point> = results.points.iter().filter(|point| claim.is_about(point)).collect();
         if let Some(trend) = &claim.trend {
             let values = trends(claim, trend, &points, results);
-            judged.push(one(scenario, claim, claim.name.clone(), &values));
+            let measured = Judged::measured(claim.name.clone(), claim.published, tolerance(claim), &values);
+            judged.push(one(scenario, claim, measured));
             continue;
         }
         let namesakes = scenario.claims().iter().filter(|other| other.name == claim.name).count();
         for point in &points {
+            // A value over itself is no result.
+            if claim.over.as_ref() == Some(&claim.of)
+                && claim.base(&results.points, point.index) == point.index
+            {
+                continue;
+            }
             let name = if points.len() == 1 && namesakes == 1 {
                 claim.name.clone()
             } else {
                 format!("{} ({point})", claim.name)
             };
-            judged.push(one(scenario, claim, name, &values(claim, point.index, results)));
+            let measured = match &claim.over {
+                None => {
+                    let values = values(&claim.of, point.index, results);
+                    Judged::measured(name, claim.published, tolerance(claim), &values)
+                }
+                Some(over) => {
+                    let pairs = pairs(claim, over, point.index, results);
+                    let ratios: Vec<f64> = pairs.iter().map(|(value, base)| value / base).collect();
+                    Judged::measured(name, claim.published, tolerance(claim), &ratios).by_differences(&pairs)
+                }
+            };
+            judged.push(one(scenario, claim, measured));
         }
     }
     judged
 }
 
-fn one(scenario: &Scenario, claim: &Claim, name: String, values: &[f64]) -> Judged {
-    let mut judged = Judged::measured(name, claim.published, tolerance(claim), values);
-    let chosen = || scenario.choices().iter().any(|choice| choice.after && choice.concerns(&claim.name));
+/// Completes the verdict about a claim from its choices and its contradiction, and adds its note.
+fn one(scenario: &Scenario, claim: &Claim, mut judged: Judged) -> Judged {
+    let chosen = || {
+        scenario.choices().iter().any(|choice| choice.when != When::Before && choice.concerns(&claim.name))
+    };
     judged.verdict = match judged.verdict {
         Verdict::Holds if chosen() => Verdict::Chosen,
         Verdict::Fails if claim.contradicts.is_some() => Verdict::Contradicts,
@@ -239,6 +263,26 @@ fn one(scenario: &Scenario, claim: &Claim, name: String, values: &[f64]) -> Judg
         judged.note.clone_from(note);
     }
     judged
+}
+
+/// Changes [`Verdict::Chosen`] to [`Verdict::Holds`] for claims that hold with all alternatives of choices made with knowledge of the
+/// published numbers. Each of these choices must have an alternative that was run.
+fn confirm(claims: &mut [Judged], scenario: &Scenario, alternatives: &[Alternative]) {
+    for judged in claims.iter_mut().filter(|claim| claim.verdict == Verdict::Chosen) {
+        let holds = |other: &Alternative| {
+            let same = other.claims.iter().find(|claim| claim.name == judged.name);
+            let value = same.and_then(|claim| claim.measured);
+            value.is_some_and(|value| judged.tolerance.accepts(judged.published, value))
+        };
+        let is_confirmed = |(number, _): (usize, &Choice)| {
+            let mut others = alternatives.iter().filter(|other| other.choice == number).peekable();
+            others.peek().is_some() && others.all(holds)
+        };
+        let mut choices = scenario.choices().iter().enumerate();
+        if choices.all(|it| it.1.when == When::Before || !it.1.concerns(&judged.name) || is_confirmed(it)) {
+            judged.verdict = Verdict::Holds;
+        }
+    }
 }
 
 /// Fits a line through the points for each seed. Returns the value that the claim is about, such as the slope, for each seed.
@@ -265,19 +309,21 @@ fn tolerance(claim: &Claim) -> Tolerance {
     }
 }
 
-/// Returns the claim's value in each run. If the claim is about a ratio, both of its values are of the same seed.
-fn values(claim: &Claim, point: usize, results: &Results) -> Vec<f64> {
-    let of = |point: usize, name: &str, seed: u64| {
-        let row =
-            results.metrics.iter().find(|row| row.point == point && row.seed == seed && row.name == name);
-        row.map_or(f64::NAN, |row| row.value)
-    };
-    let seeds = results.jobs.iter().filter(|(at, _)| *at == point).map(|(_, seed)| *seed);
+/// Returns a metric of each run at a point.
+fn values(name: &str, point: usize, results: &Results) -> Vec<f64> {
+    let of = |seed: u64| value(name, point, seed, results);
+    results.jobs.iter().filter(|(at, _)| *at == point).map(|(_, seed)| of(*seed)).collect()
+}
+
+/// Returns the claim's value in each run, and the value by which it is divided: that of the same random seed.
+fn pairs(claim: &Claim, over: &str, point: usize, results: &Results) -> Vec<(f64, f64)> {
     let base = claim.base(&results.points, point);
-    seeds
-        .map(|seed| match &claim.over {
-            Some(over) => of(point, &claim.of, seed) / of(base, over, seed),
-            None => of(point, &claim.of, seed),
-        })
-        .collect()
+    let of = |seed: u64| (value(&claim.of, point, seed, results), value(over, base, seed, results));
+    results.jobs.iter().filter(|(at, _)| *at == point).map(|(_, seed)| of(*seed)).collect()
+}
+
+fn value(name: &str, point: usize, seed: u64, results: &Results) -> f64 {
+    let mut rows = results.metrics.iter();
+    let row = rows.find(|row| row.point == point && row.seed == seed && row.name == name);
+    row.map_or(f64::NAN, |row| row.value)
 }

@@ -24,23 +24,22 @@ pub(super) fn judge_all(
     Ok(judged.collect())
 }
 
-/// Judges a claim of a summary. The measured value is the share of the summarized claims that hold.
+/// Judges a line by the worst verdict of the claims that it summarizes. The measured value is the share of them that holds.
 pub(super) fn judge(line: &Restated, outcome: &ReproOutcome) -> Judged {
     let summed_up = |claim: &&Judged| line.claims.iter().any(|start| claim.name.starts_with(start.as_str()));
     let parts: Vec<&Judged> = outcome.claims.iter().filter(summed_up).collect();
-    let count = |verdict| parts.iter().filter(|claim| claim.verdict == verdict).count();
-    let (held, chosen) = (count(Verdict::Holds), count(Verdict::Chosen));
-    let (contradicted, all) = (count(Verdict::Contradicts), parts.len());
-    let share = (held + chosen) as f64 / all as f64;
+    let has = |verdict| parts.iter().any(|claim| claim.verdict == verdict);
+    let held = parts.iter().filter(|claim| matches!(claim.verdict, Verdict::Holds | Verdict::Chosen)).count();
+    let share = held as f64 / parts.len() as f64;
     let tolerance = Tolerance::Between(Some(1.0), None);
     let mut judged = Judged::measured(line.name.clone(), None, tolerance, &[share]);
-    judged.verdict = match judged.verdict {
-        Verdict::Holds if chosen > 0 => Verdict::Chosen,
-        Verdict::Fails if contradicted > 0 && held + chosen + contradicted == all => Verdict::Contradicts,
-        verdict => verdict,
+    let worst = [Verdict::Fails, Verdict::Open, Verdict::Contradicts, Verdict::Undecided, Verdict::Chosen];
+    judged.verdict = match worst.into_iter().find(|verdict| has(*verdict)) {
+        _ if parts.is_empty() => Verdict::Fails,
+        worst => worst.unwrap_or(Verdict::Holds),
     };
     judged.note = format!(
-        "\"{}\" is a word of the document. What is measured is the share that holds of the {} comparisons of {} that it sums up",
+        "\"{}\" is a word of the paper. The measured value is the share of the {} comparisons of {} that hold",
         line.name,
         parts.len(),
         line.entry

@@ -88,8 +88,11 @@ fn every_entry_runs_and_measures_all_its_claims() {
     let markdown = page::markdown(&all, "Report");
     for done in &all {
         let html = format!("{}.html", done.entry.document().prefix);
-        let (_, text) = pages.iter().find(|(name, _)| *name == html).expect("its paper has a page");
+        let page = |name: &str| &pages.iter().find(|page| page.0 == name).expect("the page exists").1;
         assert!(overview.contains(&format!("href=\"{html}\"")), "{html}");
+        let path = page::entry_path(&done.entry.id);
+        let text = page(&path);
+        assert!(page(&html).contains(&format!("<a href=\"{path}\">{}</a>", done.entry.id)), "{path}");
         assert!(text.contains(&done.entry.id) && markdown.contains(&done.entry.id), "{}", done.entry.id);
         for (name, _) in &done.figures {
             let path = page::figure_path(&done.entry.id, name);
@@ -206,6 +209,23 @@ fn alternatives_are_run_and_listed_with_the_main_run() {
 }
 
 #[test]
+fn claim_that_holds_with_all_alternatives_is_not_a_choice() {
+    let settings = Settings { alternatives: 1, ..Settings::default() };
+    let verdict = |text: &'static str| {
+        let embedded = Embedded { file: "open.toml", text, quick: Vec::new(), figures: |_, _| Vec::new() };
+        let scenario = embedded.scenario(&settings).expect("it is read");
+        let others = alternatives::run_all(&embedded, &scenario, &settings, &Silent).expect("it runs");
+        let results = run(&scenario, &settings.options(), &Silent).expect("it runs");
+        let mut claims = judge(&scenario, &results);
+        super::confirm(&mut claims, &scenario, &others);
+        claims[1].verdict
+    };
+    assert_eq!(verdict(OPEN), Verdict::Chosen, "it fails with slow links");
+    let faster = OPEN.replace("300 kbit/s", "800 kbit/s").replace("200 kbit/s", "900 kbit/s");
+    assert_eq!(verdict(faster.leak()), Verdict::Holds);
+}
+
+#[test]
 fn settings_change_existing_keys_and_refuse_unknown_keys() {
     let entry = find("000/fig-3.10").expect("it exists");
     let embedded = entry.scenario.as_ref().expect("it is simulated");
@@ -284,7 +304,10 @@ fn reports_contain_published_values_measured_values_and_choices() {
     done.run = Some(Run { scenario, results });
     let all = [done];
     let pages = page::documents(&all);
-    assert_eq!(pages.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["000.html"]);
+    assert_eq!(
+        pages.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["000.html", "000-fig-3.10/index.html"]
+    );
     for text in [page::markdown(&all, "Report"), pages[0].1.clone(), page::overview(&all, "Report")] {
         for words in ["chapter 3", "more than there is"] {
             assert!(text.contains(words), "{words} in {text}");
@@ -299,7 +322,7 @@ fn reports_contain_published_values_measured_values_and_choices() {
         "seeds; each alternative: 1.",
         "| claim | accepted | as run | a slow link |",
         "Contradiction: a link of 1 Mbit/s carries no 2 Mbit/s.",
-        "| paper 000 | chapter 3 | 4 | 1 | 1 | 1 | 1 | 0 |",
+        "| paper 000 | chapter 3 | 4 | 1 | 1 | 0 | 1 | 1 | 0 |",
     ] {
         assert!(markdown.contains(words), "no {words:?} in {markdown}");
     }
@@ -333,12 +356,13 @@ fn summary_claim_holds_if_all_summarized_claims_hold() {
         let judged = summary_claims::judge(&line, &ReproOutcome { id: "x".into(), claims: claims.collect() });
         (judged.verdict, judged.measured.expect("two claims"))
     };
-    use Verdict::{Chosen, Contradicts, Fails, Holds};
+    use Verdict::{Chosen, Contradicts, Fails, Holds, Undecided};
     assert_eq!(of([Holds, Holds, Fails]), (Holds, 1.0));
     assert_eq!(of([Holds, Chosen, Fails]), (Chosen, 1.0));
     assert_eq!(of([Fails, Chosen, Holds]), (Fails, 0.5));
     assert_eq!(of([Chosen, Contradicts, Holds]), (Contradicts, 0.5));
     assert_eq!(of([Fails, Contradicts, Holds]), (Fails, 0.0));
+    assert_eq!(of([Undecided, Chosen, Fails]), (Undecided, 0.5));
     let none = summary_claims::judge(&line, &ReproOutcome { id: "x".into(), claims: Vec::new() });
     assert_eq!(none.verdict, Fails, "nothing was summed up");
 }

@@ -8,14 +8,16 @@ use serde::{Serialize, Serializer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The measured value is in the range that was set before the measurement.
+    /// The 95 % interval of the measured value is inside the range that was set before the measurement.
     Holds,
-    /// The claim holds with a chosen value. The paper leaves this value open, and the published numbers were known when it was
-    /// chosen.
+    /// The claim holds with a value that the paper leaves open and that was chosen with knowledge of the published numbers; with
+    /// another possible value it does not hold, or was not tried.
     Chosen,
     /// The claim fails and cannot hold, because the paper contradicts itself.
     Contradicts,
-    /// The measured value is outside the range.
+    /// The interval crosses a limit of the range: the runs do not decide the claim.
+    Undecided,
+    /// The interval is outside the range.
     Fails,
     /// There is no measurement, because a feature is missing.
     Open,
@@ -23,14 +25,21 @@ pub enum Verdict {
 
 impl Verdict {
     /// All verdicts, the best first.
-    pub const ALL: [Verdict; 5] =
-        [Verdict::Holds, Verdict::Chosen, Verdict::Contradicts, Verdict::Fails, Verdict::Open];
+    pub const ALL: [Verdict; 6] = [
+        Verdict::Holds,
+        Verdict::Chosen,
+        Verdict::Undecided,
+        Verdict::Contradicts,
+        Verdict::Fails,
+        Verdict::Open,
+    ];
 
     /// Returns the verdict as a word.
     pub const fn word(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
             Verdict::Chosen => "holds with a choice of ours",
+            Verdict::Undecided => "undecided",
             Verdict::Contradicts => "contradicts itself",
             Verdict::Fails => "fails",
             Verdict::Open => "open",
@@ -71,6 +80,12 @@ impl Tolerance {
 
     /// Returns whether the claim holds with the measured value.
     pub fn accepts(&self, published: Option<f64>, measured: f64) -> bool {
+        let (low, high) = self.limits(published);
+        measured >= low && measured <= high
+    }
+
+    /// Returns the smallest and the largest value with which the claim holds.
+    pub fn limits(&self, published: Option<f64>) -> (f64, f64) {
         let (low, high) = match (*self, published) {
             (Tolerance::Relative(part), Some(value)) => {
                 (Some(value - part * value.abs()), Some(value + part * value.abs()))
@@ -78,7 +93,25 @@ impl Tolerance {
             (Tolerance::Relative(_), None) => (None, None),
             (Tolerance::Between(low, high), _) => (low, high),
         };
-        measured >= low.unwrap_or(f64::NEG_INFINITY) && measured <= high.unwrap_or(f64::INFINITY)
+        (low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY))
+    }
+
+    /// Returns half the width of the range over its middle; `None` for a range with one limit.
+    pub fn half_width(&self, published: Option<f64>) -> Option<f64> {
+        let (low, high) = self.limits(published);
+        (low.is_finite() && high.is_finite()).then(|| (high - low) / (high + low).abs())
+    }
+
+    /// Judges an estimated value: it holds or fails only if the whole interval is on one side.
+    fn judge(&self, published: Option<f64>, estimate: &Estimate) -> Verdict {
+        let ((least, most), (low, high)) = (estimate.interval(), self.limits(published));
+        if least >= low && most <= high {
+            Verdict::Holds
+        } else if most < low || least > high {
+            Verdict::Fails
+        } else {
+            Verdict::Undecided
+        }
     }
 }
 
@@ -111,10 +144,21 @@ impl Judged {
             return Judged { verdict: Verdict::Fails, note, ..Judged::open(name, published, tolerance) };
         }
         let (low, high) = estimate.interval();
-        let holds = tolerance.accepts(published, estimate.mean);
-        let verdict = if holds { Verdict::Holds } else { Verdict::Fails };
+        let verdict = tolerance.judge(published, &estimate);
         let (measured, interval) = (Some(estimate.mean), Some([low, high]));
         Judged { name, published, measured, interval, tolerance, verdict, note: String::new() }
+    }
+
+    /// Judges an order, `a` at most or at least `b`, by the differences of the two values in each run. The measured value remains
+    /// their ratio.
+    pub fn by_differences(self, pairs: &[(f64, f64)]) -> Judged {
+        let order = match self.tolerance {
+            Tolerance::Between(None, Some(1.0)) => Tolerance::Between(None, Some(0.0)),
+            Tolerance::Between(Some(1.0), None) => Tolerance::Between(Some(0.0), None),
+            _ => return self,
+        };
+        let estimate = Estimate::of(&pairs.iter().map(|(a, b)| a - b).collect::<Vec<_>>());
+        if estimate.runs == 0 { self } else { Judged { verdict: order.judge(None, &estimate), ..self } }
     }
 
     /// Returns a claim without a measurement.
@@ -149,19 +193,42 @@ mod tests {
     }
 
     #[test]
-    fn claim_holds_within_its_tolerance_and_fails_outside() {
+    fn verdict_depends_on_the_interval_of_the_mean() {
         let relative = Tolerance::Relative(0.2);
-        assert_eq!(verdict(Some(100.0), relative, &[119.0, 121.0]), Verdict::Holds);
-        assert_eq!(verdict(Some(100.0), relative, &[121.0, 122.0]), Verdict::Fails);
+        assert_eq!(verdict(Some(100.0), relative, &[110.0, 111.0, 110.0]), Verdict::Holds);
+        assert_eq!(verdict(Some(100.0), relative, &[119.0, 120.0, 118.0]), Verdict::Undecided);
+        assert_eq!(verdict(Some(100.0), relative, &[121.0, 122.0, 121.0]), Verdict::Undecided);
+        assert_eq!(verdict(Some(100.0), relative, &[125.0, 126.0, 125.0]), Verdict::Fails);
         assert_eq!(verdict(None, Tolerance::Between(Some(0.7), None), &[0.7]), Verdict::Holds);
         assert_eq!(verdict(None, Tolerance::Between(None, Some(0.7)), &[0.8]), Verdict::Fails);
         assert_eq!(verdict(None, Tolerance::Between(None, Some(0.7)), &[f64::NAN]), Verdict::Fails);
     }
 
     #[test]
+    fn orders_are_judged_by_differences_of_the_same_run() {
+        let order = |tolerance, pairs: &[(f64, f64)]| {
+            let ratios: Vec<f64> = pairs.iter().map(|(a, b)| a / b).collect();
+            Judged::measured("c".into(), None, tolerance, &ratios).by_differences(pairs).verdict
+        };
+        let (most, least) = (Tolerance::Between(None, Some(1.0)), Tolerance::Between(Some(1.0), None));
+        // The runs differ by a factor of ten, and `a` is lower by 1 to 2 in each.
+        let pairs = [(9.0, 10.0), (98.0, 100.0), (49.0, 50.0), (18.0, 20.0)];
+        assert_eq!(order(most, &pairs), Verdict::Holds);
+        assert_eq!(order(least, &pairs), Verdict::Fails);
+        assert_eq!(order(most, &[(9.0, 10.0), (11.0, 10.0), (10.0, 10.0)]), Verdict::Undecided);
+        assert_eq!(
+            order(most, &[(10.0, 10.0), (12.0, 12.0)]),
+            Verdict::Holds,
+            "equal values are at most equal"
+        );
+        let other = Tolerance::Between(None, Some(1.1));
+        assert_eq!(order(other, &[(1.0, 1.0)]), Verdict::Holds, "another limit: by the ratio");
+    }
+
+    #[test]
     fn json_has_exactly_the_documented_keys() {
         let mut claims = vec![
-            Judged::measured("a".into(), Some(2.0), Tolerance::Relative(0.5), &[1.0, 3.0]),
+            Judged::measured("a".into(), Some(2.0), Tolerance::Relative(0.5), &[2.0, 2.0]),
             Judged::open("b".into(), None, Tolerance::Between(Some(1.0), None)),
         ];
         claims[0].note = "not told".into();

@@ -511,6 +511,8 @@ impl<'a> Run<'a> {
         if !transfers.is_empty() {
             out.add(name, "transfers", transfers.len() as f64);
             out.add(name, "transfer_time", stats::mean(&transfers));
+            out.add(name, "transfer_time.p50", stats::quantile(&transfers, 0.5));
+            out.add(name, "transfer_time.p95", stats::quantile(&transfers, 0.95));
             out.add(name, "transfer_jain", stats::jain(&rates));
             out.add(name, "makespan", last.since(first).as_secs_f64());
         }

@@ -146,8 +146,8 @@ metrics! {
     /// fraction of time in which the representative was one of `expected`. After each change of `expected`, the time `settle` is
     /// excluded
     Expected, No, Run: "representative.as_expected";
-    /// number of complete transfers; their mean duration
-    Transfers, No, Run: "transfers", "transfer_time";
+    /// number of complete transfers; their mean duration, its median, and its 95 % quantile
+    Transfers, No, Run: "transfers", "transfer_time", "transfer_time.p50", "transfer_time.p95";
     /// Jain's index over the rates of complete transfers; time from the start of the first transfer to the end of the last
     /// transfer
     Transfers, No, Run: "transfer_jain", "makespan";

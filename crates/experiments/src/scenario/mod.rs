@@ -119,6 +119,8 @@ pub struct Claim {
     pub high: Option<f64>,
     /// Permitted deviation, relative to the published value.
     pub tolerance: Option<f64>,
+    /// Whether the source states these limits; otherwise they are a reading of it.
+    pub limits_are_published: bool,
     /// A remark for readers.
     pub note: Option<String>,
     /// The contradiction in the source, if the claim cannot hold.
@@ -132,14 +134,26 @@ pub struct Choice {
     pub what: String,
     /// The value that the run uses, in words.
     pub value: String,
-    /// Whether the value was chosen after the published numbers had been seen.
-    pub after: bool,
+    /// Time and kind of the choice.
+    pub when: When,
     /// The reason for this value.
     pub why: String,
     /// Prefixes of the names of the claims that the choice concerns; empty for all claims.
     pub claims: Vec<String>,
     /// Other possible values.
     pub alternatives: Vec<Alternative>,
+}
+
+/// Time and kind of a [`Choice`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum When {
+    /// The source leaves the value open, and it was chosen before the published numbers had been seen.
+    #[default]
+    Before,
+    /// The source leaves the value open, and it was chosen with knowledge of the published numbers.
+    After,
+    /// The source has another value.
+    Departs,
 }
 
 /// Another possible value of a [`Choice`].

@@ -8,7 +8,7 @@ use super::plan::{
 };
 use super::syntax::{Node, Value};
 use super::units::{self, LawOf};
-use super::{Alternative, Choice, Claim, Setting, Trend, names, shape, shapes, traces};
+use super::{Alternative, Choice, Claim, Setting, Trend, When, names, shape, shapes, traces};
 use crate::stats::{Scale, Trait};
 use faircast_core::rate::Bounds;
 use faircast_core::time::{Rate, Span, Time};
@@ -579,6 +579,7 @@ fn claim(node: &Node, wrong: &mut Vec<Diagnostic>) -> Claim {
         low: number(node, "low"),
         high: number(node, "high"),
         tolerance: node.get("tolerance").and_then(units::share),
+        limits_are_published: text(node, "limits").as_deref() == Some("published"),
         note: text(node, "note"),
         contradicts: text(node, "contradicts"),
     };
@@ -605,7 +606,11 @@ pub(super) fn choices(root: &Node) -> Vec<Choice> {
     let choice = |node: &Node| Choice {
         what: text(node, "what").unwrap_or_default(),
         value: text(node, "value").unwrap_or_default(),
-        after: text(node, "when").as_deref() == Some("after"),
+        when: match text(node, "when").as_deref() {
+            Some("after") => When::After,
+            Some("departs") => When::Departs,
+            _ => When::Before,
+        },
         why: text(node, "why").unwrap_or_default(),
         claims: node.list("claims").iter().filter_map(Node::text).map(str::to_owned).collect(),
         alternatives: node.list("alternative").iter().map(alternative).collect(),

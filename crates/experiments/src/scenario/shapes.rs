@@ -509,6 +509,8 @@ tables! {
         low: Number;
         /// Maximum of the expected range.
         high: Number;
+        /// Whether the source states these limits, or they are a reading of it.
+        limits: Words(&["published", "ours"]), default "ours";
         /// A remark for readers.
         note: Text;
         /// The contradiction in the source, with the algebra. If a claim with this key does not hold, it does not count as a
@@ -516,15 +518,15 @@ tables! {
         contradicts: Text;
     }
 
-    /// A value that the source leaves open. If the value was chosen after the published numbers had been seen, claims that depend
-    /// on it can only hold "with a choice of ours".
+    /// A value that the source leaves open, or a departure from it. If it was chosen after the published numbers had been seen,
+    /// or departs from the source, a claim that does not hold with all its alternatives holds "with a choice of ours".
     CHOSEN = "[[chosen]]" {
         /// Meaning of the value.
         what: Text, required;
         /// The value that the runs use, in words.
         value: Text, required;
-        /// Whether the value was chosen before or after the published numbers had been seen.
-        when: Words(&["before", "after"]), required;
+        /// Whether it was chosen before or after the published numbers had been seen, or departs from the source's value.
+        when: Words(&["before", "after", "departs"]), required;
         /// The reason for this value.
         why: Text, required;
         /// The claims that depend on the value, given by the beginnings of the claims' names. Without this key, all claims depend

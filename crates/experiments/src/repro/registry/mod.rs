@@ -162,8 +162,8 @@ macro_rules! scenarios {
 }
 
 scenarios! {
-    "000": "fig-2.6" "fig-2.7" "fig-2.12" "fig-2.13" "fig-2.15" "fig-2.16" "fig-2.18" "fig-2.19" "fig-3.4" "fig-3.6"
-        "fig-3.7" "fig-3.8" "fig-3.10" "fig-3.12" "fig-3.13" "sec-3.3.5" "table-3.2" "fig-3.16" "fig-4.5" "fig-4.7"
+    "000": "fig-2.6" "fig-2.7" "fig-2.12" "fig-2.13" "fig-2.15" "fig-2.16" "fig-2.18" "fig-2.19" "fig-2.20" "fig-3.4"
+        "fig-3.6" "fig-3.7" "fig-3.8" "fig-3.10" "fig-3.12" "fig-3.13" "sec-3.3.5" "table-3.2" "fig-3.16" "fig-4.5" "fig-4.7"
         "fig-4.9" "fig-4.11" "fig-4.13" "fig-5.8" "fig-5.10" "fig-5.12" "fig-5.14" "fig-5.15" "fig-D.4" "fig-D.6"
         "fig-D.8";
     "001": "fig-2" "fig-3" "fig-5" "fig-7" "fig-9" "fig-11" "sec-3.2" "sec-5";

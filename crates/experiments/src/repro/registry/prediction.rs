@@ -200,13 +200,13 @@ pub(super) fn fig_5_3() -> Calculated {
             &of(1, 3, exponent),
         ),
         judged(
-            "on-off, 20 connections: the error is below 0.2",
+            "on-off, 20 connections: mean error over mean traffic",
             None,
             between(None, Some(0.2)),
             &of(0, 2, error),
         ),
         judged(
-            "traces, 10 connections: the error is below 0.1",
+            "traces, 10 connections: mean error over mean traffic",
             None,
             between(None, Some(0.1)),
             &of(1, 1, error),
@@ -217,7 +217,7 @@ pub(super) fn fig_5_3() -> Calculated {
         let line =
             |value: fn(&IntervalRecord) -> f64| seen.iter().map(|seen| (seen.at, value(seen))).collect();
         vec![
-            Layer::line("came", 0, line(|seen| seen.came)),
+            Layer::line("arrived", 0, line(|seen| seen.came)),
             Layer::line("predicted", 1, line(|seen| seen.predicted)),
         ]
     };
@@ -250,11 +250,11 @@ pub(super) fn fig_5_3() -> Calculated {
     let panels = vec![
         time("on-off, 60 connections", 0),
         time("traces, 60 connections", 1),
-        over_counts("error", "mean error over mean traffic", error),
+        over_counts("prediction error", "mean error over mean traffic", error),
         over_counts("Hurst parameter", "H by wavelets", exponent),
     ];
     let figure = Figure::new(
-        "Traffic of a bottleneck, and PAQM's prediction",
+        "Arrivals at a bottleneck, and PAQM's prediction",
         "20 Mbit/s, intervals of 20 ms; five seconds of one run, and means over runs.",
         panels,
     )
@@ -289,19 +289,19 @@ pub(super) fn fig_5_7() -> Calculated {
     };
     let claims = vec![
         Judged::measured(
-            "packets dropped over those that the surface says".into(),
+            "dropped packets over the drops by the surface".into(),
             Some(1.0),
             Tolerance::Relative(0.05),
             &share(0.0, 1.0),
         ),
         Judged::measured(
-            "the same where the probability is 0.02 to 0.2".into(),
+            "dropped packets over the drops by the surface, probability of 0.02 to 0.2".into(),
             Some(1.0),
             Tolerance::Relative(0.1),
             &share(0.02, 0.2),
         ),
         Judged::measured(
-            "nothing is dropped below C + Q_opt, of such intervals".into(),
+            "share of the intervals below C + Q_opt with a probability of zero".into(),
             None,
             Tolerance::Between(Some(0.9), None),
             &all.iter().map(concave).collect::<Vec<f64>>(),
@@ -318,7 +318,7 @@ pub(super) fn fig_5_7() -> Calculated {
     };
     let ranges = [(30.0, 45.0), (45.0, 55.0), (55.0, 70.0)];
     let layers = ranges.iter().enumerate().map(|(colour, &(low, high))| Layer::Dots {
-        name: format!("{low} to {high} expected"),
+        name: format!("{low} to {high} predicted"),
         colour: crate::plot::Colour::Series(colour),
         points: points(low, high),
         joined: Joined::No,
@@ -330,8 +330,8 @@ pub(super) fn fig_5_7() -> Calculated {
         layers: layers.collect(),
     };
     let figure = Figure::new(
-        "PAQM's probability in a run",
-        "60 on-off connections; a buffer of 100 packets, 50 leave in an interval, and the optimum is 60.",
+        "Drop probability of PAQM in a run",
+        "60 on-off connections; buffer of 100 packets, capacity of 50 packets per interval, optimum of 60 packets.",
         vec![panel],
     )
     .with_own_ranges();

@@ -45,18 +45,18 @@ pub(super) fn fig_5_2() -> Calculated {
     let [brownian, farima, linear, _] = at(0.9);
     let claims = vec![
         one(
-            "how far the errors are apart at H = 0.6",
+            "largest difference of the errors at H = 0.6",
             None,
             Tolerance::Between(None, Some(0.02)),
             apart(0.6),
         ),
         one(
-            "how far FARIMA's is from the linear predictor's at H = 0.9, over FBM's",
+            "FARIMA's difference to the linear predictor at H = 0.9, over FBM's difference",
             None,
             Tolerance::Between(Some(1.0), None),
             (farima - linear) / (linear - brownian),
         ),
-        one("the largest error at H = 0.999", None, Tolerance::Between(None, Some(0.01)), at(0.999)[1]),
+        one("largest error at H = 0.999", None, Tolerance::Between(None, Some(0.01)), at(0.999)[1]),
     ];
     let line = |(number, (name, error)): (usize, &(&str, Error))| {
         let hurst = (51..100).map(|percent| f64::from(percent) / 100.0);
@@ -64,7 +64,7 @@ pub(super) fn fig_5_2() -> Calculated {
     };
     let lines = curves.iter().enumerate().map(line).collect();
     let drawn = panel("", "Hurst parameter", "error over the variance", lines);
-    let subtitle = "Mean squared error one step ahead. FBM is of an infinite past; nothing is simulated.";
+    let subtitle = "Mean squared error one step ahead. FBM uses an infinite past. Nothing is simulated.";
     Calculated {
         claims,
         figures: vec![("errors", figure("Predictability of self-similar traffic", subtitle, vec![drawn]))],
@@ -80,13 +80,13 @@ pub(super) fn fig_5_6() -> Calculated {
     let exact = Tolerance::Relative(1e-9);
     let claims = vec![
         one(
-            "nothing is dropped at C + Q_opt - f",
+            "drop probability at C + Q_opt - f",
             Some(0.0),
             Tolerance::Between(None, Some(0.0)),
             p(30.0, 80.0),
         ),
-        one("half way to C + Q_opt", Some(0.5), exact, p(70.0, 80.0)),
-        one("all is dropped above C + Q_opt", Some(1.0), exact, p(111.0, 80.0)),
+        one("drop probability halfway to C + Q_opt", Some(0.5), exact, p(70.0, 80.0)),
+        one("drop probability above C + Q_opt", Some(1.0), exact, p(111.0, 80.0)),
     ];
     let line = |(number, traffic): (usize, f64)| {
         let points = (0..=200).map(|k| buffer * f64::from(k) / 200.0);
@@ -98,11 +98,10 @@ pub(super) fn fig_5_6() -> Calculated {
     };
     let lines = [20.0, 40.0, 60.0, 80.0, 100.0].into_iter().enumerate().map(line).collect();
     let drawn = panel("", "queue (packets)", "probability", lines);
-    let subtitle =
-        "A buffer of 100 packets, 50 leave in an interval, and the optimum is 60; f packets are expected.";
+    let subtitle = "Buffer of 100 packets, capacity of 50 packets per interval, optimum of 60 packets; f: predicted packets.";
     Calculated {
         claims,
-        figures: vec![("surface", figure("PAQM's probability of a drop", subtitle, vec![drawn]))],
+        figures: vec![("surface", figure("Drop probability of PAQM", subtitle, vec![drawn]))],
     }
 }
 
@@ -115,53 +114,58 @@ pub(super) fn fig_6_2() -> Calculated {
     let within = |share| Tolerance::Relative(share);
     let claims = vec![
         one(
-            "example 6.1: the equilibrium's probability",
+            "example 6.1: drop probability at the equilibrium",
             Some(0.1429),
             within(1e-3),
             link.equilibrium(Model::Paper).loss,
         ),
         one(
-            "example 6.1: the largest k1 with k2 = 0.2, as (6.17) and (6.18) are printed",
+            "example 6.1: maximum k1 with k2 = 0.2, by (6.17) and (6.18) as printed",
             Some(7e-4),
             within(0.01),
             link.printed_k1(0.2),
         ),
         by_algebra(
             one(
-                "example 6.1: the same as it follows from the model",
+                "example 6.1: maximum k1 with k2 = 0.2, by the model",
                 Some(7e-4),
                 within(0.01),
                 link.max_k1(Model::Paper, 0.2),
             ),
-            "The model of (6.13) gives 0.00086; (6.17) lacks the factor 2 on two of its terms and (6.18) a factor z, and only with both as printed is it 0.0007.",
+            "The model of (6.13) gives 0.00086. (6.17) lacks the factor 2 on two of its terms, and (6.18) lacks a factor z. Only with both equations as printed is the bound 0.0007.",
         ),
         one(
-            "the printed loop's phase margin, in degrees",
+            "phase margin of the printed loop, in degrees",
             Some(60.0),
             within(0.05),
             margins(2e-4, 0.2).phase_deg,
         ),
         by_algebra(
-            one("the printed loop's gain margin, in dB", Some(9.0), within(0.05), margins(2e-4, 0.2).gain_db),
-            "The printed loop is (1.167 s + 0.5833) exp(-0.6 s) / (s (s + 0.6548)): where its phase is -180 degrees its gain is -7.4 dB.",
+            one(
+                "gain margin of the printed loop, in dB",
+                Some(9.0),
+                within(0.05),
+                margins(2e-4, 0.2).gain_db,
+            ),
+            "The printed loop is (1.167 s + 0.5833) exp(-0.6 s) / (s (s + 0.6548)). At a phase of -180 degrees its gain is -7.4 dB.",
         ),
         by_algebra(
             one(
-                "the phase margin with the chosen gains, in degrees",
+                "phase margin with the chosen gains, in degrees",
                 Some(60.0),
                 within(0.05),
                 margins(5e-4, 0.2).phase_deg,
             ),
-            "The printed loop's 0.5833 is that of k1 = 0.0002; with the chosen 0.0005 it is 1.458.",
+            "The 0.5833 of the printed loop belongs to k1 = 0.0002. The chosen 0.0005 gives 1.458.",
         ),
         by_algebra(
             one(
-                "example 6.2: the largest k1 with k2 = 0",
+                "example 6.2: maximum k1 with k2 = 0",
                 None,
                 Tolerance::Between(Some(5e-4), None),
                 link.max_k1(Model::Paper, 0.0),
             ),
-            "The model of (6.13) bounds k1 by 0.0004 at k2 = 0: k1 = 0.0005 is not stable for every k2 up to 0.2, but from 0.034 on.",
+            "The model of (6.13) bounds k1 by 0.0004 at k2 = 0. With k1 = 0.0005 the loop is stable only from k2 = 0.034 on, not for every k2 up to 0.2.",
         ),
     ];
     let bound = |(number, per_ack): (usize, f64)| {
@@ -178,18 +182,18 @@ pub(super) fn fig_6_2() -> Calculated {
     let both = [1.0, 2.0];
     let panels = vec![
         panel(
-            "(a) the largest k2",
-            "flows over round trip times capacity",
+            "(a) maximum k2",
+            "flows / (round-trip time * capacity)",
             "k2",
             both.into_iter().enumerate().map(bound).collect(),
         ),
         panel(
-            "(b) the largest k1, example 6.1",
+            "(b) maximum k1, example 6.1",
             "k2",
             "k1 (1/1000)",
             both.into_iter().enumerate().map(region).collect(),
         ),
     ];
-    let subtitle = "Stable below the lines; the model as printed, its bounds as they follow from it. Nothing is simulated.";
-    Calculated { claims, figures: vec![("stability", figure("Where SFC is stable", subtitle, panels))] }
+    let subtitle = "Stable below the lines. The bounds follow from the printed model. Nothing is simulated.";
+    Calculated { claims, figures: vec![("stability", figure("Stability of SFC", subtitle, panels))] }
 }
