@@ -8,6 +8,7 @@ use std::{env, fs, io};
 /// Directories next to this crate; missing if the crate is built outside of the repository.
 const CODE: &[&str] = &[
     "../core/src",
+    "../unicast/src",
     "../aqm/src",
     "../topology/src",
     "../sim/src",

@@ -157,6 +157,19 @@ mod tests {
     use super::*;
     use crate::run::{RunOptions, Silent, run};
 
+    /// A stored run is used only if the code through which its packets passed is unchanged.
+    #[test]
+    fn code_of_stored_runs_includes_every_crate_of_the_simulator() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let read = |path: &str| std::fs::read_to_string(crates.join(path)).expect("the repository has it");
+        let (build, manifest) = (read("experiments/build.rs"), read("sim/Cargo.toml"));
+        let (used, _) = manifest.split_once("[dev-dependencies]").expect("the simulator has tests");
+        let names = used.lines().filter_map(|line| line.strip_prefix("faircast-")?.split('.').next());
+        for name in names.chain(["sim"]) {
+            assert!(build.contains(&format!("\"../{name}/src\"")), "build.rs does not hash crates/{name}");
+        }
+    }
+
     const TAPPED: &str = r#"
 title = "A tapped link"
 duration = "2 s"
