@@ -153,13 +153,13 @@ impl Branch {
     /// Reports the number of the branch's receivers to the upstream side.
     fn emit_progress(&mut self, now: Time) {
         let Some(session) = &mut self.session else { return };
-        session.exchange_completions(|fresh| self.shared.lock().on_done(self.place, fresh, now), now);
+        let mut passing = self.shared.lock();
+        session.exchange_completions(|fresh| passing.on_done(self.place, fresh, now), now);
         let (mut tally, rate) = (session.tally(), session.rate());
         // A downstream relay without receivers does not delay the session: that relay waits for receivers itself.
         if session.is_gathering() && tally.receivers == 0 {
             tally.unfinished = 0;
         }
-        let mut passing = self.shared.lock();
         let state = &mut passing.branches[self.place];
         if state.is_replaced {
             return;

@@ -147,7 +147,7 @@ struct BranchState {
     /// Pages that wait to be sent.
     pages: BTreeSet<u32>,
     tally: Tally,
-    /// Receivers that the source has confirmed since the branch last queried them.
+    /// Receivers that the source has confirmed, but that `tally` does not count as known yet.
     known: Vec<ReceiverId>,
     to: Option<SocketAddr>,
     /// Rate that the scheme allows.
@@ -319,8 +319,14 @@ impl RelayState {
         self.branches.iter().map(|branch| branch.tally).sum()
     }
 
+    /// Passes confirmations of the source to the branches that have reported unconfirmed receivers.
+    fn on_known(&mut self, ids: &[ReceiverId]) {
+        let waiting = self.branches.iter_mut().filter(|branch| branch.tally.done > branch.tally.known);
+        waiting.for_each(|branch| branch.known.extend(ids));
+    }
+
     /// Records the newly completed receivers `fresh` of a branch. Returns the receivers of the branch that the source has
-    /// confirmed. The flag states whether all receivers are confirmed at once, because no source can confirm them.
+    /// confirmed. The caller must update the tally of the branch before it releases this state. The flag states whether all receivers are confirmed at once, because no source can confirm them.
     fn on_done(&mut self, branch: usize, fresh: &[ReceiverId], now: Time) -> (Vec<ReceiverId>, bool) {
         let known = fresh.iter().filter(|id| self.confirmations.add(**id)).copied();
         let known: Vec<ReceiverId> = self.branches[branch].known.drain(..).chain(known).collect();
@@ -591,7 +597,9 @@ impl RelayState {
         let nobody = below.receivers == 0 && now.since(since) < LINGER;
         let all_passed = self.blocks.is_some_and(|blocks| self.passed >= blocks);
         let waits = self.confirmations.waits() || self.receipts_waiting() > 0;
-        all_passed && below.unfinished == 0 && !waits && !nobody
+        // Until a branch has counted its confirmed receivers as known, the tally and the reported IDs contain the same receivers.
+        let counts_twice = self.branches.iter().any(|branch| !branch.known.is_empty());
+        all_passed && below.unfinished == 0 && !waits && !counts_twice && !nobody
     }
 }
 

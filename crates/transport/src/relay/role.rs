@@ -125,7 +125,7 @@ impl Relaying for SessionHandle {
             return;
         }
         if self.with_mode(|mode| mode.on_known(&known, now)).is_none() {
-            self.lock().branches.iter_mut().for_each(|branch| branch.known.extend(&known));
+            self.lock().on_known(&known);
         }
     }
 

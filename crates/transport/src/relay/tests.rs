@@ -369,6 +369,33 @@ fn parent_without_confirmations_gets_the_count_of_completions() {
     assert!(answer(&[], Time::ZERO + UNFED).1, "the source is not heard");
 }
 
+#[test]
+fn relay_is_done_only_after_it_counts_confirmed_receivers_once() {
+    let shared = SessionHandle::new(RelayHandle::default(), 2, 1 << 20, None);
+    let done = ReceiverId::new(7).expect("not zero");
+    let complete = Tally { receivers: 1, done: 1, ..Tally::default() };
+    let is_done = || {
+        let passing = shared.lock();
+        passing.needs_nothing(passing.tally(), Time::ZERO, Time::ZERO + LINGER)
+    };
+    {
+        let mut passing = shared.lock();
+        (passing.blocks, passing.passed) = (Some(1), 1);
+        assert!(passing.on_done(0, &[done], Time::ZERO).0.is_empty());
+        passing.branches[0].tally = complete;
+    }
+    assert!(!is_done(), "the source has not confirmed the receiver");
+    shared.on_confirmed(true, &[done], Time::ZERO);
+    assert!(shared.receivers() == (1, 0) && !is_done(), "the receiver would be counted by number and by ID");
+    {
+        let mut passing = shared.lock();
+        assert_eq!(passing.on_done(0, &[], Time::ZERO).0, [done]);
+        passing.branches[0].tally = Tally { known: 1, ..complete };
+        assert!(passing.branches[1].known.is_empty(), "this branch has no completed receivers");
+    }
+    assert!(shared.receivers() == (0, 0) && is_done());
+}
+
 /// Returns a session with this number of blocks of four symbols. All symbols were cached and corrupted, and then sent.
 fn wrong_blocks(memory: usize, blocks: u32) -> (SessionHandle, u64) {
     let shared = SessionHandle::new(RelayHandle::default(), 2, memory, None);
