@@ -49,15 +49,15 @@ configuration! {
         requests: u8 = 3
             => whole["requests", 1, 100,
                 "number of requests for a packet after which a receiver signals congestion"];
-        /// Number of requests for less than the least rate, within `exclude_within`, after which a receiver is excluded; 0 for no
-        /// exclusion.
+        /// Number of requests for less than the least rate, in `exclude_within`, after which a receiver is excluded if it has
+        /// acknowledged less than the least rate; 0 for no exclusion.
         exclude: u8 = 5
             => whole["exclude", 0, 100,
                 "number of requests for less than the minimum rate after which a receiver is excluded; 0: never"];
-        /// Time within which requests for less than the least rate are counted.
+        /// Minimum time over which requests for less than the least rate are counted.
         exclude_within: Span = Span::from_secs(30)
             => seconds["exclude-within", NumberRange::POSITIVE,
-                "time within which the requests of `exclude` are counted"];
+                "time over which the requests of `exclude` are counted, and in which the receiver acknowledges less than the minimum rate"];
         /// Duration of silence after which the source stops waiting for a receiver.
         silence: Span = Span::from_secs(3)
             => seconds["silence", NumberRange::POSITIVE,
@@ -156,10 +156,13 @@ impl Config {
     }
 
     /// Returns the rule for excluding receivers; `None` if receivers are never excluded.
-    pub(super) const fn exclusion(&self) -> Option<Exclusion> {
+    pub(super) fn exclusion(&self) -> Option<Exclusion> {
         match self.exclude {
             0 => None,
-            count => Some(Exclusion { count, within: self.exclude_within }),
+            count => {
+                let bits = f64::from(self.sending.packet_size) * 8.0;
+                Some(Exclusion { count, within: self.exclude_within, least: self.least.bps() / bits })
+            }
         }
     }
 }
@@ -184,7 +187,7 @@ const ENTRY: Entry = Entry {
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[
-        "A receiver that requests less than the minimum rate five times in 30 s is excluded, with all receivers behind an active router if the router requests it; the paper defines no rule.",
+        "A receiver is excluded if it requests less than the minimum rate five times over at least 30 s and acknowledges less than four fifths of this rate meanwhile; if an active router does so, all receivers behind the router. The paper defines no rule.",
         "A late acknowledgement counts as missing: the timeout is TCP's, and at least a second.",
         "The source does not wait for a receiver or router that is silent for three seconds. A router does not wait for a receiver that leaves packets unanswered for three seconds.",
         "A router repeats the first missing packet of a receiver if it has sent the receiver nothing for a second.",

@@ -44,6 +44,11 @@ impl<K: Copy + Ord> Fusion<K> {
         self.place(key).is_ok()
     }
 
+    /// Returns the number below which this child has all packets; `None` for an unknown child.
+    pub(crate) fn acked(&self, key: K) -> Option<u64> {
+        self.place(key).ok().map(|place| self.children[place].acked)
+    }
+
     /// Returns the key of one child; `None` without children.
     pub(crate) fn any(&self) -> Option<K> {
         self.children.first().map(|child| child.key)

@@ -189,7 +189,7 @@ impl Policy {
         if asked.bps() < self.config.least.bps()
             && is_loss
             && let Some(rule) = self.config.exclusion()
-            && self.low.on_low(from, rule, now)
+            && self.low.on_low(from, self.children.acked(from).unwrap_or(0), rule, now)
         {
             self.excluded = ShortId::of(from).map(|id| (id, now + EXCLUDED_FOR));
             return self.forget(from, now);

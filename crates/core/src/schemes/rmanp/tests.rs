@@ -122,6 +122,7 @@ fn a_receiver_below_the_minimum_rate_is_removed() {
     let mut sender = Sender::new(Config::published());
     sender.echo_until(1, at(10.0));
     for turn in 0..5 {
+        sender.echo_until(1, at(10.0 + 8.0 * f64::from(turn)));
         sender.indicate(2, 12_800.0, Cause::Accumulation);
         assert!(!names(&mut sender, 2), "what waits behind a router is that one's matter");
         sender.indicate(3, 12_800.0, Cause::Loss);
@@ -129,9 +130,9 @@ fn a_receiver_below_the_minimum_rate_is_removed() {
     }
     let acked = sender.source.inside().0;
     sender.report(3, acknowledged(1, Span::ZERO));
-    sender.echo_until(1, at(15.0));
-    assert!(sender.source.inside().0 > acked, "what it still says holds nobody back");
-    sender.echo_until(1, at(40.0));
+    sender.echo_until(1, at(47.0));
+    assert!(sender.source.inside().0 > acked, "its acknowledgements are ignored");
+    sender.echo_until(1, at(72.0));
     assert!(!names(&mut sender, 3), "and it is not named for ever");
 }
 

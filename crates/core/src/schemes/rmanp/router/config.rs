@@ -20,7 +20,8 @@ pub struct Config {
     pub limit: Limit,
     /// Growth of limits per acknowledged packet, as a fraction of the least rate, "In".
     pub increase: f64,
-    /// Number of requests for less than the least rate, within `exclude_within`, after which a receiver is excluded; 0 for no
+    /// Number of requests for less than the least rate, over `exclude_within`, after which a receiver is excluded if it has
+    /// acknowledged less than this rate; 0 for no
     /// exclusion.
     pub exclude: u8,
     /// Time within which requests for less than the least rate are counted.
@@ -115,7 +116,7 @@ impl Config {
             "exclude-within",
             NumberRange::POSITIVE,
             field!(exclude_within),
-            "time within which the requests of `exclude` are counted",
+            "time over which the requests of `exclude` are counted, and in which the receiver acknowledges less than the minimum rate",
         ),
         Opt::whole(
             "requests",

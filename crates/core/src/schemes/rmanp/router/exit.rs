@@ -35,6 +35,8 @@ pub(super) struct Exit {
     pub is_pruned: bool,
     probe_at: Time,
     pub low: LowRates,
+    /// Size of the newest packet, bytes.
+    pub size: u16,
     pub excluded: Option<(ShortId, Time)>,
     /// Smoothed time from a packet's arrival at the router until all receivers behind the exit have acknowledged it, in seconds.
     rtt: Option<f64>,
@@ -80,6 +82,7 @@ impl Exit {
             is_pruned: false,
             probe_at: now,
             low: LowRates::default(),
+            size: 1,
             excluded: None,
             rtt: None,
             data_at: now,
@@ -153,7 +156,7 @@ impl Exit {
     pub(super) fn on_new(&mut self, packet: &mut Packet, gap: bool, config: &Config, now: Time) -> Outcome {
         let Body::Data(data) = &mut packet.body else { return Outcome::Settled(Verdict::Pass) };
         let seq = data.seq.0;
-        self.rate = data.rate;
+        (self.rate, self.size) = (data.rate, packet.size.max(1));
         if self.is_pruned {
             if now < self.probe_at {
                 return Outcome::Settled(Verdict::Drop);

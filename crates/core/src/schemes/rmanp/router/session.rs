@@ -540,7 +540,13 @@ impl Session {
             return Verdict::Drop;
         }
         let rate = Rate::from_bps(f64::from(level));
-        let rule = Exclusion { count: config.exclude, within: config.exclude_within };
+        let exit = &mut self.exits[place];
+        let rule = Exclusion {
+            count: config.exclude,
+            within: config.exclude_within,
+            least: self.least.bps() / (f64::from(exit.size) * 8.0),
+        };
+        let acked = exit.children.acked(report.from).unwrap_or(0);
         // Only a loss on the link to the next node counts, not a loss behind another router. If this router itself misses
         // packets, it cannot locate the loss.
         let is_loss = matches!(report.content, ReportContent::Congested { cause: Cause::Loss, .. });
@@ -548,7 +554,7 @@ impl Session {
             && is_loss
             && self.lacking.len() == 0
             && rate.bps() < self.least.bps()
-            && self.exits[place].low.on_low(report.from, rule, cx.now)
+            && exit.low.on_low(report.from, acked, rule, cx.now)
         {
             seen.exclusions += 1;
             self.exits[place].excluded = ShortId::of(report.from).map(|id| (id, cx.now + EXCLUDED_FOR));

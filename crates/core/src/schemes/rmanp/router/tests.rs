@@ -350,6 +350,7 @@ fn router_excludes_receiver_that_requests_below_the_least_rate() {
         it.report(3, ci(1_600.0, Cause::Loss));
         assert_eq!(it.router.observe().exclusions, 0);
         it.report(2, ci(1_600.0, Cause::Accumulation));
+        it.now += Span::from_secs(8);
     }
     it.report(3, ci(1_600.0, Cause::Loss));
     assert_eq!(it.router.observe().exclusions, 1);
