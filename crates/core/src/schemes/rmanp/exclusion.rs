@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn receiver_below_the_least_rate_is_excluded_after_repeated_requests() {
+    fn receiver_below_the_least_rate_is_excluded() {
         let rule = Exclusion { count: 3, within: Span::from_secs(10), least: 2.0 };
         let mut low = LowRates::default();
         let (one, other) = (ReceiverId::new(1).expect("not zero"), ReceiverId::new(2).expect("not zero"));
