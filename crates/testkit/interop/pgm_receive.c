@@ -3,8 +3,8 @@
  * usage: pgm_receive INTERFACE-ADDRESS GROUP PORT FILE BYTES SKIP
  *
  * The first SKIP bytes of each unit are left out: ZeroMQ's offset, when it is 2.
- * Says "ready" when it listens and "received UNITS BYTES" at the end; "lost" and exit code 1 when OpenPGM reports data
- * that could not be repaired. PORT is both UDP ports and PGM's own port, as with ZeroMQ.
+ * Prints "ready" when it listens and "received UNITS BYTES" at the end. Prints OpenPGM's reasons and "lost" if data could not
+ * be repaired, and ends with exit code 1. PORT is both UDP ports and PGM's own port, as with ZeroMQ.
  */
 #include <poll.h>
 #include <pgm/pgm.h>
@@ -21,6 +21,19 @@ static int fail(const char *what, pgm_error_t *error)
 static bool set(pgm_sock_t *sock, int option, int value)
 {
     return pgm_setsockopt(sock, IPPROTO_PGM, option, &value, sizeof value);
+}
+
+/* Prints OpenPGM's reasons for lost data, and nothing else of its log. */
+static void log_losses(const int level, const char *message, void *closure)
+{
+    static const char *const reasons[] = {"Lost data", "Dropped", "Data loss", "window full"};
+    (void)level, (void)closure;
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (strstr(message, reasons[i])) {
+            printf("%s\n", message);
+            fflush(stdout);
+            return;
+        }
 }
 
 /* Waits for a packet or for OpenPGM's timers, which run within pgm_recv only: one that blocks never sends a NAK for the
@@ -50,6 +63,9 @@ int main(int argc, char **argv)
     const unsigned long long wanted = strtoull(argv[5], NULL, 10);
     const size_t skip = strtoul(argv[6], NULL, 10);
     pgm_error_t *error = NULL;
+    setenv("PGM_MIN_LOG_LEVEL", "TRACE", 0);
+    setenv("PGM_LOG_MASK", "0x100", 0); /* the receive window */
+    pgm_log_set_handler(log_losses, NULL);
     if (!pgm_init(&error))
         return fail("pgm_init", error);
 
