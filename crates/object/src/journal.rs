@@ -42,6 +42,16 @@ pub struct JournalContent {
     pub(crate) stream_len: Option<u64>,
 }
 
+impl JournalContent {
+    /// Returns the numbers of the recorded blocks, in order and each number once.
+    pub fn block_numbers(&self) -> Vec<u32> {
+        let mut numbers: Vec<u32> = self.blocks.iter().map(|(block, _)| *block).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+}
+
 impl Journal {
     /// Reads the journal in `file`. If the file is empty or belongs to another transfer, begins a new journal and returns `None`.
     pub(crate) fn open(

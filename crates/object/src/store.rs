@@ -186,12 +186,16 @@ impl Store {
         }
     }
 
-    /// Creates a temporary file next to the part files, for symbols of incomplete blocks.
+    /// Creates a temporary file next to the part files, for symbols of incomplete blocks. The blocks of `reported` need no space
+    /// in it, although they are not verified yet.
     ///
     /// # Errors
     /// [`ObjectError::DiskFull`] when the disk has no space for both the temporary file and the received files.
-    pub fn room(&self) -> Result<SpillFile, ObjectError> {
-        let (file, path) = self.files.room(self.geometry.stream_len.unwrap_or(0), self.left())?;
+    pub fn room(&self, reported: Option<&JournalContent>) -> Result<SpillFile, ObjectError> {
+        let blocks = reported.map_or_else(Vec::new, JournalContent::block_numbers);
+        let stored: u64 = blocks.into_iter().map(|block| u64::from(self.geometry.block_len(block))).sum();
+        let left = self.left().saturating_sub(stored);
+        let (file, path) = self.files.room(self.geometry.stream_len.unwrap_or(0), left)?;
         Ok(SpillFile { disk: self.files.place.disk.clone(), file, path })
     }
 

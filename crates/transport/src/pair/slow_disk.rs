@@ -2,6 +2,7 @@
 
 use super::streams::LiveInput;
 use super::*;
+use crate::config::{Repeat, ReplayPolicy};
 use crate::endpoint::{Endpoint as _, HostEvent};
 use crate::worker::{Job, Load, Worker};
 use faircast_core::schemes::{CATALOGUE, Scheme};
@@ -376,5 +377,27 @@ fn source_waits_for_a_receiver_with_slow_verification() {
         assert!(took > LONG * 2, "{scheme}: {took:?} with two jobs");
         let report = net.receivers[0].report();
         assert!(report.refetched_bytes == 0, "{scheme}: {report:?}");
+    }
+}
+
+/// Each block is sent once, before and after the verification of the stored blocks ends.
+#[test]
+fn one_way_receiver_stores_blocks_despite_slow_verification() {
+    for verifies in [secs(2), LONG] {
+        let mut net = Net::new(37);
+        net.receivers(1, Link::millis(5), Link::millis(5));
+        net.receivers[0].replay_policy = ReplayPolicy::Clock;
+        net.start_receiver(0);
+        net.source(Offer::bytes(3_000_000).one_way_at_mbps(8.0, Repeat::Rounds(1)));
+        net.run_until(secs(20), |net| net.receivers[0].verified_bytes() > 1_000_000);
+        net.kill_receiver(0);
+        net.run_to_end(secs(20));
+        net.receivers[0].disk = SlowDisk::new(verifies);
+        net.start_receiver(0);
+        net.start_source(0);
+        net.run_to_end(secs(300));
+        net.assert_all_verified(0, 0..1);
+        let report = net.receivers[0].report();
+        assert!(report.resumed_bytes > 1_000_000 && report.refetched_bytes == 0, "{report:?}");
     }
 }

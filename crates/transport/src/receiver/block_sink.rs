@@ -19,11 +19,11 @@ use crate::worker::{Load, Worker};
 use faircast_host::write_behind::{file_behind, write_behind};
 use faircast_wire::{Activity, Withdrawn};
 pub(super) use opening::Admitting;
-use opening::{is_in_files, make_room, opened, temporary_room};
+use opening::{is_in_files, opened, temporary_room};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use to::{ContentSink, Unwritten};
+use to::{ContentSink, MayHave, Unwritten};
 
 /// The memory of the sink divided by this number is available for blocks that arrive before the manifest.
 const WAITING: usize = 4;
@@ -290,7 +290,7 @@ impl BlockSink {
         let error = self.contradiction.take().unwrap_or(contradiction);
         let is_enough = self.refetches == MAX_REFETCHES;
         self.refetches += u8::from(!is_enough);
-        self.prepare(true, move |store, _| {
+        self.prepare(MayHave::Any, move |store, _| {
             if is_enough {
                 store.start_over()?;
                 return Err(error);
@@ -321,11 +321,10 @@ impl BlockSink {
             self.short_end = Some(u64::from(block) * capacity + len as u64);
         }
         match &mut self.to {
-            ContentSink::Preparing { .. } => return Ok(StoreResult::Refused(bytes)),
-            ContentSink::Opening { .. } if self.waiting_bytes + len > self.max_waiting => {
-                return Ok(StoreResult::Refused(bytes));
-            }
-            ContentSink::Opening { .. } => {
+            ContentSink::Opening { .. } | ContentSink::Preparing { .. } => {
+                if self.may_have(block) || self.waiting_bytes + len > self.max_waiting {
+                    return Ok(StoreResult::Refused(bytes));
+                }
                 bytes.truncate(len);
                 self.wait(block, bytes, hash);
             }
@@ -422,7 +421,8 @@ impl BlockSink {
             && storage.ledger().manifest().is_some()
             && storage.ledger().may_adopt()
         {
-            self.prepare(false, Store::adopt);
+            let stored = MayHave::Known(self.stored().collect());
+            self.prepare(stored, Store::adopt);
         }
         Ok(polled)
     }
@@ -440,7 +440,7 @@ impl BlockSink {
         match &self.to {
             ContentSink::Files(storage) => !storage.is_idle(),
             ContentSink::Opening { .. } => true,
-            ContentSink::Preparing { gives_up, .. } => *gives_up,
+            ContentSink::Preparing { may_have, .. } => matches!(may_have, MayHave::Any),
             ContentSink::Stream { waiting: Some(waiting), .. } => waiting.bytes() > 0,
             _ => false,
         }
@@ -454,7 +454,7 @@ impl BlockSink {
                 storage.ledger().bytes_written() + self.waiting_bytes as u64
             }
             ContentSink::Stream { waiting: Some(waiting @ Unwritten::InFile(_)), .. } => waiting.bytes(),
-            ContentSink::Opening { .. } => self.waiting_bytes as u64,
+            ContentSink::Opening { .. } | ContentSink::Preparing { .. } => self.waiting_bytes as u64,
             _ => 0,
         };
         more + written > self.behind_most
@@ -681,12 +681,12 @@ impl BlockSink {
     /// Runs this operation as a job with the whole store.
     fn prepare(
         &mut self,
-        gives_up: bool,
+        may_have: MayHave,
         how: impl FnOnce(&mut Store, &FileWork) -> Result<(), ObjectError> + Send + 'static,
     ) {
         let work = self.worker.file_work();
         let (sender, outcome) = channel();
-        let (ours, preparing) = (work.clone(), ContentSink::Preparing { work, outcome, gives_up });
+        let (ours, preparing) = (work.clone(), ContentSink::Preparing { work, outcome, may_have });
         let ContentSink::Files(storage) = std::mem::replace(&mut self.to, preparing) else {
             unreachable!("only files are prepared for")
         };
@@ -705,18 +705,15 @@ impl BlockSink {
     /// If an operation failed.
     pub(super) fn poll(&mut self) -> Result<Polled, Error> {
         if let ContentSink::Opening { outcome } = &self.to {
-            let (store, reported, order) = match outcome.try_recv() {
+            let (store, reported) = match outcome.try_recv() {
                 Err(TryRecvError::Empty) => return Ok(Polled::Nothing),
                 Err(TryRecvError::Disconnected) => panic!("a job on files states its result"),
                 Ok(opened) => opened?,
             };
             self.to = ContentSink::Files(Storage::new(*store, self.worker.clone()));
             if let Some(reported) = reported {
-                self.prepare(false, move |store, work| {
-                    store.go_on(reported, work)?;
-                    make_room(store, order);
-                    Ok(())
-                });
+                let recorded = MayHave::Known(reported.block_numbers());
+                self.prepare(recorded, move |store, work| store.go_on(reported, work));
                 return self.poll();
             }
             let given = self.give_waiting();
@@ -725,13 +722,14 @@ impl BlockSink {
                 _ => Ok(Polled::Stored),
             };
         }
-        let ContentSink::Preparing { outcome, gives_up, .. } = &self.to else { return self.settle() };
+        let ContentSink::Preparing { outcome, may_have, .. } = &self.to else { return self.settle() };
         let store = match outcome.try_recv() {
             Err(TryRecvError::Empty) => return Ok(Polled::Nothing),
             Err(TryRecvError::Disconnected) => panic!("a job on files states its result"),
             Ok(store) => store?,
         };
-        let polled = if *gives_up { Polled::GivenUp } else { Polled::Prepared };
+        let polled = if matches!(may_have, MayHave::Any) { Polled::GivenUp } else { Polled::Prepared };
+        self.waiting.retain(|block, _| !store.ledger.has(*block));
         (self.resumed_bytes, self.spoiled_bytes) = (store.resumed_bytes(), store.spoiled_bytes());
         self.to = ContentSink::Files(Storage::new(*store, self.worker.clone()));
         let given = self.give_waiting();
@@ -744,6 +742,16 @@ impl BlockSink {
     /// Whether a job is opening the store: blocks are accepted, but the missing blocks are not known yet.
     pub(super) fn is_opening(&self) -> bool {
         matches!(self.to, ContentSink::Opening { .. })
+    }
+
+    /// Whether a block may turn out to be stored when the present job ends.
+    pub(super) fn may_have(&self, block: u32) -> bool {
+        match &self.to {
+            ContentSink::Preparing { may_have: MayHave::Known(stored), .. } => {
+                self.contradiction.is_some() || stored.binary_search(&block).is_ok()
+            }
+            _ => self.is_preparing(),
+        }
     }
 
     /// Whether the missing blocks are not known yet.

@@ -191,7 +191,7 @@ impl ReceiverSession {
             finishing_since: None,
             works_since: None,
             look_at: now,
-            closed: false,
+            closed: None,
         };
         stream.member_at = now + self.turn_to_join(spread);
         self.outbox.is_muted = stream.announced.is_one_way();
@@ -377,7 +377,9 @@ impl ReceiverSession {
                 return;
             }
         }
-        stream.closed |= status.flags & Status::CLOSING != 0;
+        if status.flags & Status::CLOSING != 0 {
+            stream.closed.get_or_insert(EndReason::of(status, self.outbox.is_muted));
+        }
         if self.phase == Phase::Receiving && stream.finishing_since.is_some() {
             return self.after_block(now);
         }
@@ -409,12 +411,10 @@ impl ReceiverSession {
             stream.sink.on_status(due, now, &mut self.rng);
         }
         self.after_block(now);
-        if self.phase == Phase::Receiving && status.flags & Status::CLOSING != 0 {
-            self.end(EndReason::of(status, self.outbox.is_muted), now);
-        }
+        self.end_once_stored(now);
     }
 
-    fn end(&mut self, reason: EndReason, now: Time) {
+    pub(super) fn end(&mut self, reason: EndReason, now: Time) {
         let is_served = self.stream.as_ref().is_some_and(|stream| stream.sink.needs_nothing());
         if is_served && self.setup.relay.is_some() {
             self.finished = Some(Finished::default());

@@ -40,6 +40,23 @@ impl ReceiverSession {
             Ok(Progressed::No) if is_finishing => self.after_block(now),
             polled => self.progressed(polled, now),
         }
+        self.end_once_stored(now);
+    }
+
+    /// Whether jobs use the files. Their results may complete the content.
+    fn uses_files(&self) -> bool {
+        let uses = |stream: &Stream| {
+            stream.finishing_since.is_some() || stream.sink.is_storing() || stream.sink.activity().is_some()
+        };
+        self.stream.as_ref().is_some_and(uses)
+    }
+
+    /// Ends a session that its source has closed, unless the content is complete or results of jobs may complete it.
+    pub(super) fn end_once_stored(&mut self, now: Time) {
+        let closed = self.stream.as_ref().and_then(|stream| stream.closed);
+        if let (Phase::Receiving, Some(reason), false) = (self.phase, closed, self.uses_files()) {
+            self.end(reason, now);
+        }
     }
 
     /// Takes the results of the worker at once, before the scheduled check.
@@ -80,9 +97,9 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether all blocks are stored and files are getting their names.
-    pub(super) fn is_finishing(&self) -> bool {
-        self.stream.as_ref().is_some_and(|stream| stream.finishing_since.is_some())
+    /// Whether the source sends no more packets of use: all blocks are stored, or the source has ended the session.
+    pub(super) fn needs_no_packets(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.finishing_since.is_some() || stream.closed.is_some())
     }
 
     /// Reports the content, once its manifest is known.
@@ -154,7 +171,7 @@ impl ReceiverSession {
                 if stream.window.may_limit() {
                     self.send_window(faircast_wire::Window::UNLIMITED, now); // the receiver needs no more packets
                 }
-                if self.stream.as_ref().is_some_and(|stream| stream.closed) {
+                if self.stream.as_ref().is_some_and(|stream| stream.closed.is_some()) {
                     self.objections.hasten(now);
                     self.refuse_sessions(now);
                     self.phase = Phase::Over; // the source does not wait for its report

@@ -93,6 +93,22 @@ impl Incomplete {
         matches!(self, Incomplete::Together(blocks) if blocks.gathering.is_stored(block))
     }
 
+    /// Removes the symbols of this block.
+    pub(super) fn forget(&mut self, block: u32) {
+        match self {
+            Incomplete::InTurn(blocks) => blocks.forget(block),
+            Incomplete::Together(blocks) => blocks.gathering.forget(block),
+        }
+    }
+
+    /// Removes the blocks below `oldest`.
+    pub(super) fn drop_before(&mut self, oldest: u32) {
+        match self {
+            Incomplete::InTurn(blocks) => blocks.drop_before(oldest),
+            Incomplete::Together(blocks) => blocks.gathering.drop_before(oldest),
+        }
+    }
+
     /// Returns the number of symbols that `block` still needs; `None` if no symbol of it has arrived.
     pub(super) fn needed(&self, block: u32) -> Option<u16> {
         match self {

@@ -44,7 +44,7 @@ mod window;
 use crate::backoff::RequestBackoff;
 use crate::config::{Destination, Durability, FilePolicy, ReplayPolicy};
 use crate::endpoint::Transmit;
-use crate::error::{Error, JoinObstacle, StartError, TransferError};
+use crate::error::{EndReason, Error, JoinObstacle, StartError, TransferError};
 use crate::event::{Event, Setting};
 use crate::members::{alive_every, stretched};
 use crate::object::Counts;
@@ -264,8 +264,8 @@ struct Stream {
     /// Start time of the running jobs on files; `look_at`: time of the next check whether these have ended.
     works_since: Option<Time>,
     look_at: Time,
-    /// Whether the source has stated that the session is over.
-    closed: bool,
+    /// The reason for which the source has ended the session.
+    closed: Option<EndReason>,
 }
 
 #[derive(Debug)]
@@ -579,9 +579,8 @@ impl ReceiverSession {
                 if self.phase != Phase::Receiving {
                     return;
                 }
-                if self.is_finishing() {
-                    self.report_membership(now);
-                    return; // the source's data is complete
+                if self.needs_no_packets() {
+                    return self.report_membership(now);
                 }
                 let outdated = self.stream.as_ref().is_some_and(|stream| stream.sink.is_outdated(now));
                 if silent >= self.setup.idle_timeout || outdated {

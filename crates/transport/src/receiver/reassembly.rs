@@ -331,6 +331,16 @@ impl Reassembly {
         self.pass_by();
     }
 
+    /// Discards the symbols of blocks that turned out to be stored, and searches for the missing blocks again.
+    fn forget_stored(&mut self) {
+        for block in self.place.stored() {
+            self.incomplete.forget(block);
+            self.requests.on_complete(block);
+        }
+        self.low = self.first;
+        self.pass_by();
+    }
+
     /// Takes the temporary file after a job has made it.
     fn take_room(&mut self) -> Result<(), Error> {
         if let (Some(room), Incomplete::Together(blocks)) = (self.place.take_room()?, &mut self.incomplete) {
@@ -356,7 +366,10 @@ impl Reassembly {
             }
             Polled::Prepared => {
                 self.doubt_stored(now);
-                self.look_again();
+                self.forget_stored();
+                if self.store_waiting_blocks(now)? == Stored::Anew {
+                    return Ok(Polled::GivenUp);
+                }
             }
             Polled::GivenUp => self.look_again(),
         }
@@ -445,8 +458,8 @@ impl SymbolSink for Reassembly {
         if self.place.has(block) || self.incomplete.is_stored(block) || self.decoding.has(block) || is_held {
             return Ok(Progressed::No);
         }
-        if self.place.is_preparing() {
-            return Ok(Progressed::No); // the block may be stored
+        if self.place.may_have(block) {
+            return Ok(Progressed::No);
         }
         if packet.payload.is_empty() {
             self.on_wrong_symbol(block);
@@ -486,10 +499,7 @@ impl SymbolSink for Reassembly {
         for affected in self.place.withdraw(files)? {
             let block = affected.block();
             // Symbols received so far belong to the former content of the block.
-            match &mut self.incomplete {
-                Incomplete::InTurn(blocks) => blocks.forget(block),
-                Incomplete::Together(blocks) => blocks.gathering.forget(block),
-            }
+            self.incomplete.forget(block);
             if affected == Affected::Void(block) {
                 self.requests.on_complete(block);
                 self.pages.iter_mut().for_each(|pages| pages.forget(block));
@@ -583,10 +593,7 @@ impl SymbolSink for Reassembly {
 
     fn skip_before(&mut self, oldest: u32) -> Result<(), Error> {
         if oldest > self.low {
-            match &mut self.incomplete {
-                Incomplete::InTurn(blocks) => blocks.drop_before(oldest),
-                Incomplete::Together(blocks) => blocks.gathering.drop_before(oldest),
-            }
+            self.incomplete.drop_before(oldest);
             self.requests.forget_before(oldest);
             self.place.skip_before(oldest)?;
             if let Some(pages) = &mut self.pages {

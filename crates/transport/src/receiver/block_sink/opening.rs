@@ -24,8 +24,8 @@ pub(in super::super) struct Admitting {
     pub(in super::super) spills: bool,
 }
 
-/// A store, the blocks of an earlier run according to its journal, and the channel for a temporary file that is not made yet.
-pub(super) type Opened = (Box<Store>, Option<JournalContent>, Option<RoomOrder>);
+/// A store, and the blocks of an earlier run according to its journal.
+pub(super) type Opened = (Box<Store>, Option<JournalContent>);
 
 /// The channel to which a job sends the temporary file for symbols.
 pub(super) type RoomOrder = Sender<Result<SpillFile, ObjectError>>;
@@ -42,18 +42,10 @@ pub(super) fn opened(
     let (mut store, reported) = Store::begin(disk, out, transfer, geometry, admission)?;
     store.files.wanted = wanted;
     store.files.warnings.extend(tidied);
-    // If the journal lists blocks of an earlier run, the temporary file is made after the verification of these blocks. Few
-    // symbols may then remain to be received.
-    let order = if reported.is_some() { order } else { make_room(&store, order) };
-    Ok((Box::new(store), reported, order))
-}
-
-/// Creates the temporary file for symbols next to the files of the transfer.
-pub(super) fn make_room(store: &Store, order: Option<RoomOrder>) -> Option<RoomOrder> {
     if let Some(order) = order {
-        order.send(store.room()).ok(); // fails if the session has ended
+        order.send(store.room(reported.as_ref())).ok(); // fails if the session has ended
     }
-    None
+    Ok((Box::new(store), reported))
 }
 
 /// Creates the temporary file for symbols of content that is not stored as files.

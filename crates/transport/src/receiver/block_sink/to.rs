@@ -33,7 +33,8 @@ pub(super) enum ContentSink {
     Preparing {
         work: FileWork,
         outcome: Receiver<Result<Box<Store>, ObjectError>>,
-        gives_up: bool,
+        /// Which blocks may be stored when the job ends.
+        may_have: MayHave,
     },
     /// All blocks are stored, and the files are being renamed.
     Publishing {
@@ -46,6 +47,14 @@ pub(super) enum ContentSink {
         blocks: u32,
         bytes: u64,
     },
+}
+
+/// The blocks that may be stored when a job ends that uses the whole store.
+pub(super) enum MayHave {
+    /// Any block: the job discards blocks that may be wrong.
+    Any,
+    /// These blocks, in order: the other blocks are probably missing.
+    Known(Vec<u32>),
 }
 
 /// The bytes that an output has accepted but not written.
