@@ -324,7 +324,7 @@ impl ReceiverSession {
         stream.newest_at = now;
         stream.window = Window::new(stream.announced.packet_size, place_of(self.setup.id));
         stream.sent = 0;
-        stream.deferred = false;
+        (stream.deferred, stream.closed) = (false, None);
         stream.begun = false;
         stream.registered = false;
         stream.sink.on_other_parent();

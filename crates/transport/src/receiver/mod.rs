@@ -623,7 +623,7 @@ impl ReceiverSession {
         match self.phase {
             Phase::Receiving => {
                 let at = at.min(stream.member_at).min(self.receipts_at()).min(stream.look_at);
-                if stream.finishing_since.is_some() {
+                if self.needs_no_packets() {
                     return at;
                 }
                 // A deferred receiver sends no feedback, so the deadlines of feedback do not count.

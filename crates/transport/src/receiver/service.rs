@@ -126,7 +126,7 @@ impl ReceiverSession {
         let Some(stream) = &self.stream else { return };
         let idle_timeout = self.setup.idle_timeout;
         let is_live = stream.announced.flags & Announce::LIVE != 0 && !self.service.asked;
-        if self.phase != Phase::Receiving || stream.deferred || stream.finishing_since.is_some() || is_live {
+        if self.phase != Phase::Receiving || stream.deferred || self.needs_no_packets() || is_live {
             return self.service.rest();
         }
         let is_heard = now.since(self.clocks.received_at) < MOVED_AFTER;
