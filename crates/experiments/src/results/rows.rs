@@ -46,19 +46,23 @@ impl Rows {
     }
 }
 
-/// Concatenates the tables of several runs; each row gets the run's point, axes and seed.
+/// Concatenates the tables of several runs; each row gets the run's point, axes and seed. An axis with the name of another column
+/// becomes the column `sweep.NAME`.
 pub(crate) fn stack(axes: &[Axis], points: &[Point], runs: &[((usize, u64), &Table)]) -> Table {
     let Some((_, first)) = runs.first() else { return Table::default() };
+    // A table without rows has no columns, so the columns are taken from a table with rows.
+    let filled = runs.iter().map(|(_, table)| table).find(|table| !table.columns.is_empty());
     let mut columns = vec![("point".to_owned(), Column::Whole(Vec::new()))];
     for axis in axes {
         let numbers = axis.values.iter().all(|value| matches!(value, Setting::Number(_)));
         let column = if numbers { Column::Number(Vec::new()) } else { Column::Text(Vec::new()) };
-        columns.push((axis.name.clone(), column));
+        let is_taken = ["point", "seed"].contains(&axis.name.as_str())
+            || filled.is_some_and(|table| table.column(&axis.name).is_some());
+        let name = if is_taken { format!("sweep.{}", axis.name) } else { axis.name.clone() };
+        columns.push((name, column));
     }
     columns.push(("seed".to_owned(), Column::Whole(Vec::new())));
     let keys = columns.len();
-    // A table without rows has no columns, so the columns are taken from a table with rows.
-    let filled = runs.iter().map(|(_, table)| table).find(|table| !table.columns.is_empty());
     let empty = filled.into_iter().flat_map(|table| &table.columns).map(|(name, column)| {
         let column = match column {
             Column::Whole(_) => Column::Whole(Vec::new()),
