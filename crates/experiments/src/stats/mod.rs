@@ -1,4 +1,10 @@
-//! Statistics of repeated runs: means with confidence intervals, fairness, and fitted lines.
+//! Statistics of repeated runs and of series: means with confidence intervals, fairness, fitted lines, and the warm-up.
+
+mod intervals;
+mod series;
+
+pub use intervals::{bootstrap_interval, student_interval};
+pub use series::{mser5, trend};
 
 use std::f64::consts::PI;
 
