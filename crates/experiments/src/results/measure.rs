@@ -24,7 +24,7 @@ pub struct Measured {
 }
 
 /// The tables, in the order of output.
-pub(crate) const TABLES: &[&str] = &[
+pub const TABLES: &[&str] = &[
     "metrics",
     "rates",
     "averages",

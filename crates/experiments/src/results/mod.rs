@@ -11,6 +11,7 @@
 //! | [`bottlenecks`] | links that were almost fully utilised, or whose queue dropped or marked packets |
 //! | `counters` | numbers of packets sent, lost and received in a window |
 //! | `events` | events, one row each |
+//! | `single_runs` | tables of single runs, for stores that keep each run separately |
 //! | `parts` `layers` | metrics of some receivers of a flow, and of sessions of several layers |
 //! | [`transform`] | encoding and decoding of all packets in the wire format |
 //! | [`capture`] | packets of tapped links as pcapng, with the bytes that they would have on a real network |
@@ -23,16 +24,19 @@ mod layers;
 pub mod measure;
 pub mod merge;
 #[cfg(feature = "parquet")]
-mod parquet;
+pub mod parquet;
 mod parts;
 mod rows;
+mod single_runs;
 #[cfg(test)]
 mod tests;
 pub mod transform;
 mod trees;
 pub mod write;
 
+pub use measure::TABLES;
 pub use merge::{MergeError, merge};
+pub use single_runs::{stack_runs, tables_of_run};
 pub use write::{WriteError, to_csv, write};
 
 use crate::scenario::{Axis, Point};

@@ -1,11 +1,14 @@
 //! Tables as Parquet files.
 
 use crate::table::{Column, Table};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Type;
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use std::fs::File;
 use std::sync::Arc;
 
@@ -24,6 +27,42 @@ pub fn to_parquet(table: &Table) -> Result<Vec<u8>, ParquetError> {
     writer.write(&batch)?;
     writer.close()?;
     Ok(bytes)
+}
+
+/// Reads a table that [`to_parquet`] has written. Null becomes NaN.
+///
+/// # Errors
+/// The library's error, or the column whose type no table has.
+pub fn from_parquet(name: &str, file: impl ChunkReader + 'static) -> Result<Table, String> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build());
+    let mut table = Table { name: name.to_owned(), columns: Vec::new() };
+    for batch in reader.map_err(|error| error.to_string())? {
+        let batch = batch.map_err(|error| error.to_string())?;
+        for (place, (field, array)) in batch.schema().fields().iter().zip(batch.columns()).enumerate() {
+            let more =
+                column(array).ok_or_else(|| format!("the type of column `{}` is wrong", field.name()))?;
+            match (table.columns.get_mut(place).map(|(_, column)| column), more) {
+                (None, more) => table.columns.push((field.name().clone(), more)),
+                (Some(Column::Whole(all)), Column::Whole(more)) => all.extend(more),
+                (Some(Column::Number(all)), Column::Number(more)) => all.extend(more),
+                (Some(Column::Text(all)), Column::Text(more)) => all.extend(more),
+                _ => return Err(format!("column `{}` has two types", field.name())),
+            }
+        }
+    }
+    Ok(table)
+}
+
+/// Returns the values of an array; `None` if no column has its type.
+fn column(array: &ArrayRef) -> Option<Column> {
+    if let Some(values) = array.as_primitive_opt::<UInt64Type>() {
+        return Some(Column::Whole(values.values().to_vec()));
+    }
+    if let Some(values) = array.as_primitive_opt::<Float64Type>() {
+        return Some(Column::Number(values.iter().map(|value| value.unwrap_or(f64::NAN)).collect()));
+    }
+    let texts = array.as_string_opt::<i32>()?;
+    Some(Column::Text(texts.iter().map(|text| text.unwrap_or_default().to_owned()).collect()))
 }
 
 /// Reads a table from CSV. CSV has no types, so the column types are taken from the Parquet file `part`.
@@ -76,8 +115,6 @@ fn array(column: &Column) -> ArrayRef {
 mod tests {
     use super::*;
     use arrow_array::Array;
-    use arrow_array::cast::AsArray;
-    use arrow_array::types::{Float64Type, UInt64Type};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
     #[test]

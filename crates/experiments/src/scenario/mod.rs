@@ -388,7 +388,7 @@ impl Scenario {
     }
 
     /// Returns a hash of all inputs of a run at a point, except the random seed and the code.
-    pub(crate) fn fingerprint(&self, point: usize) -> &str {
+    pub fn fingerprint(&self, point: usize) -> &str {
         &self.fingerprints[point]
     }
 
