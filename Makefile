@@ -6,10 +6,11 @@ EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 # What is no member of the workspace is built apart from it.
 APART := $(abspath $(or $(CARGO_TARGET_DIR),target))/cocoon
 
-.PHONY: help needs dist test lint lint-format lint-spelling lint-clippy lint-doc lint-deps lint-package sbom reproducible audit semver bench bench-peers bench-hosts bench-disk bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon soak-cocoon reproduce reproduce-interop validate docs-plots vopr book lint-book try-install
+.PHONY: help needs dist test lint lint-format lint-spelling lint-clippy lint-doc lint-deps lint-package sbom reproducible audit semver bench bench-peers bench-hosts bench-disk bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon soak-cocoon reproduce reproduce-interop validate docs-plots vopr book lint-book try-install python
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
+	@echo "make python          install the Python package in a virtual environment, and test it; ARGS=\"-k NAME\""
 	@echo "make lint            format, spelling, clippy, documentation, dependencies, packages, oldest Rust, the book; all warnings are errors"
 	@echo "make dist            what people install: a .deb with pages, completions and units, and the program in archives"
 	@echo "make try-install     install what make dist made in an empty Debian, send to three such hosts (root; fetches Debian once)"
@@ -257,3 +258,7 @@ soak-cocoon:
 	@scripts/needs cocoon
 	cd crates/cocoon-bpf && CARGO_TARGET_DIR=$(APART) $(CARGO) build --release
 	nice -n 10 bench/cocoon/soak --cocoon $(APART)/release/faircast-cocoon $(ARGS)
+
+# The Python package: installed in a virtual environment in target/python, with its tests.
+python: needs
+	FAIRCAST_PROGRAM=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/faircast scripts/python $(ARGS)

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Packages of this repository that each package may depend on, except in its tests.
-const MAY_USE: [(&str, &[&str]); 24] = [
+const MAY_USE: [(&str, &[&str]); 25] = [
     ("faircast-core", &[]),
     ("faircast-unicast", &["faircast-core"]),
     ("faircast-aqm", &["faircast-core"]),
@@ -34,6 +34,7 @@ const MAY_USE: [(&str, &[&str]); 24] = [
             "faircast-wire",
         ],
     ),
+    ("faircast-python", &["faircast-experiments"]),
     ("faircast-emulator", &["faircast-core", "faircast-aqm", "faircast-topology"]),
     ("faircast-wire", &["faircast-core"]),
     ("faircast-fec", &[]),

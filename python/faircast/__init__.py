@@ -1,0 +1,40 @@
+"""Simulations of multicast and unicast congestion control, and transfers to many receivers.
+
+A first figure in four lines::
+
+    import faircast as fc
+
+    result = fc.run(fc.Scenario.template("dumbbell"), seeds=range(10))
+    result.plot.rates()
+
+==================  ==================================================================
+`Scenario`          a network with its flows, from a file, a text or a dictionary
+`run`               runs a scenario with several seeds, on all processors
+`Result`            tables of the runs as Arrow, pandas, Polars or Parquet, and plots
+`campaign`          the runs of a sweep on Dask, Ray, SLURM or any executor
+`repro`             the figures and tables of the papers, with judged claims
+`stats`             confidence intervals, warm-up, paired comparisons
+==================  ==================================================================
+"""
+
+from . import repro, stats
+from ._native import VERSION as __version__
+from ._native import RunError, ScenarioError
+from .campaigns import Campaign, campaign
+from .result import Result
+from .running import run
+from .scenario import Scenario
+from .table import Table
+
+__all__ = [
+    "Campaign",
+    "Result",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "Table",
+    "campaign",
+    "repro",
+    "run",
+    "stats",
+]

@@ -1,0 +1,183 @@
+"""Executors for campaigns, from engines that exist: Dask, Ray and SLURM."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from typing import Any, Callable
+
+
+def executor_of(name: str) -> Executor:
+    """Return the executor with this name, as on the command line.
+
+    Parameters
+    ----------
+    name : str
+        `"local"` or `"local:PROCESSES"`; `"dask:ADDRESS"`, as in `"dask:tcp://scheduler:8786"`; `"ray"` or `"ray:ADDRESS"`;
+        `"slurm"` or `"slurm:PARTITION"`.
+    """
+    kind, _, where = name.partition(":")
+    if kind == "local":
+        import multiprocessing
+
+        # A forked process would inherit the threads and locks of the notebook.
+        return ProcessPoolExecutor(int(where) if where else None, multiprocessing.get_context("spawn"))
+    if kind == "dask":
+        return dask_executor(where or None)
+    if kind == "ray":
+        return ray_executor(where or None)
+    if kind == "slurm":
+        return slurm_executor(slurm_partition=where) if where else slurm_executor()
+    raise ValueError(f"no executor {name!r}; there are local[:PROCESSES], dask[:ADDRESS], ray[:ADDRESS] and slurm[:PARTITION]")
+
+
+def _needs(package: str, extra: str) -> ImportError:
+    return ImportError(f"this executor needs {package}; install it with: pip install 'faircast[{extra}]'")
+
+
+def dask_executor(client: Any = None, **options: Any) -> Executor:
+    """Return an executor on a Dask cluster. Dask repeats the runs of a killed worker on another one.
+
+    Parameters
+    ----------
+    client : distributed.Client or str, optional
+        The client, or the address of the scheduler [default: a cluster on this machine].
+    **options
+        Options of `Client.get_executor`, as in `resources` or `workers`.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise _needs("distributed", "dask") from None
+    if not isinstance(client, Client):
+        connect: Callable[..., Any] = Client
+        client = connect(client)
+    # Runs are kept in a data set, so Dask's own cache by arguments must not answer for a run whose directory was removed.
+    options.setdefault("pure", False)
+    executor: Executor = client.get_executor(**options)
+    return executor
+
+
+class RayExecutor(Executor):
+    """An executor on a Ray cluster. Ray repeats the runs of a killed worker on another one.
+
+    Parameters
+    ----------
+    **options
+        Options of Ray's tasks, as in `num_cpus`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise _needs("ray", "ray") from None
+        self._options = {"max_retries": 5, **options}
+        self._remote: dict[Callable[..., Any], Any] = {}
+        self._ray = ray
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Start a call, and return its future."""
+        if fn not in self._remote:
+            self._remote[fn] = self._ray.remote(fn).options(**self._options)
+        future: Future[Any] = self._remote[fn].remote(*args, **kwargs).future()
+        return future
+
+
+def ray_executor(address: str | None = None, **options: Any) -> Executor:
+    """Return an executor on a Ray cluster.
+
+    Parameters
+    ----------
+    address : str, optional
+        The address of the cluster [default: a cluster on this machine].
+    **options
+        Options of Ray's tasks, as in `num_cpus`.
+    """
+    executor = RayExecutor(**options)
+    if not executor._ray.is_initialized():
+        executor._ray.init(address=address, log_to_driver=False)
+    return executor
+
+
+class SubmititExecutor(Executor):
+    """An executor on SLURM, through `submitit`.
+
+    Parameters
+    ----------
+    executor : submitit.Executor
+        An executor of submitit, with its parameters set.
+    look_every : float
+        Interval at which the state of the jobs is read, in seconds.
+    """
+
+    #: Duration of a task that a campaign aims at, in seconds: the start of a job takes seconds.
+    task_seconds = 60.0
+
+    def __init__(self, executor: Any, look_every: float = 1.0) -> None:
+        self._executor = executor
+        self._look_every = look_every
+        self._jobs: dict[Any, Future[Any]] = {}
+        self._lock = threading.Lock()
+        self._looker: threading.Thread | None = None
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Submit a job, and return its future."""
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        with self._lock:
+            self._jobs[self._executor.submit(fn, *args, **kwargs)] = future
+            if self._looker is None:
+                self._looker = threading.Thread(target=self._look, daemon=True)
+                self._looker.start()
+        return future
+
+    def _look(self) -> None:
+        while True:
+            with self._lock:
+                if not self._jobs:
+                    self._looker = None
+                    return
+                jobs = list(self._jobs.items())
+            for job, future in jobs:
+                if not job.done():
+                    continue
+                with self._lock:
+                    del self._jobs[job]
+                try:
+                    future.set_result(job.result())
+                except Exception as error:  # a job passes on any exception
+                    future.set_exception(error)
+            time.sleep(self._look_every)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the executor. Jobs that are queued or run are cancelled with `cancel_futures`."""
+        with self._lock:
+            jobs = list(self._jobs.items())
+        for job, future in jobs:
+            if cancel_futures:
+                job.cancel(check=False)
+            elif wait:
+                future.exception()
+
+
+def slurm_executor(folder: str = "faircast-jobs", *, cluster: str | None = None, **parameters: Any) -> Executor:
+    """Return an executor on SLURM.
+
+    Parameters
+    ----------
+    folder : str
+        Directory for the logs of jobs; all nodes must see it.
+    cluster : str, optional
+        `"local"` for processes of this machine, for tests [default: SLURM].
+    **parameters
+        Parameters of submitit, as in `slurm_partition` or `timeout_min`.
+    """
+    try:
+        import submitit
+    except ImportError:
+        raise _needs("submitit", "slurm") from None
+    executor = submitit.AutoExecutor(folder, cluster=cluster)
+    executor.update_parameters(**{"name": "faircast", "timeout_min": 60, **parameters})
+    return SubmititExecutor(executor, look_every=0.05 if cluster == "local" else 1.0)

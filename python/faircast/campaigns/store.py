@@ -1,0 +1,78 @@
+"""The data set of a campaign: one directory of Parquet files for each run.
+
+The name of a run's directory depends on everything that determines the run: the code of the simulator, the network at its point of
+the sweep, and the seed. So any number of writers can share a data set, campaigns can share runs, and a changed scenario repeats only
+the runs that the change affects. A directory gets its name when all its files are written.
+
+    DIRECTORY/code=HASH/run=FINGERPRINT-SEED/metrics.parquet
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from itertools import count
+from pathlib import Path
+
+from .. import _native
+from ..scenario import Scenario
+
+_NUMBERS = count()
+
+
+class Store:
+    """The data set in a directory."""
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self.directory = Path(directory)
+        self._code = self.directory / f"code={_native.CODE}"
+
+    def path(self, scenario: Scenario, point: int, seed: int) -> Path:
+        """Return the directory of a run."""
+        return self._code / f"run={scenario.fingerprint(point)[:32]}-{seed}"
+
+    def missing(self, scenario: Scenario, jobs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return the runs, as points and seeds, that are not in the data set."""
+        try:
+            present = set(os.listdir(self._code))
+        except FileNotFoundError:
+            return list(jobs)
+        prints = [scenario.fingerprint(point)[:32] for point in range(len(scenario.points))]
+        return [(point, seed) for point, seed in jobs if f"run={prints[point]}-{seed}" not in present]
+
+    def run(self, scenario: Scenario, point: int, seed: int, memory: int | None = None) -> bool:
+        """Make a run and keep it. Return False if the data set already had it."""
+        final = self.path(scenario, point, seed)
+        if final.is_dir():
+            return False
+        unfinished = self._code / f".unfinished-{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
+        unfinished.mkdir(parents=True)
+        try:
+            _native.run_into(scenario._native, point, seed, os.fspath(unfinished), memory)
+            try:
+                unfinished.rename(final)
+            except OSError:
+                if not final.is_dir():  # otherwise another writer was faster, and its run is equal
+                    raise
+                return False
+            return True
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+    def table(self, scenario: Scenario, name: str, jobs: list[tuple[int, int]]) -> _native.Table:
+        """Return a table of these runs."""
+        runs = [(point, seed, os.fspath(self.path(scenario, point, seed))) for point, seed in jobs]
+        return _native.stack_runs(scenario._native, name, runs)
+
+    def table_names(self, scenario: Scenario, jobs: list[tuple[int, int]]) -> list[str]:
+        """Return the names of the tables that have rows in any of these runs, in the order of a result."""
+        found: set[str] = set()
+        for point, seed in jobs:
+            found.update(name[:-8] for name in os.listdir(self.path(scenario, point, seed)) if name.endswith(".parquet"))
+        return [name for name in _native.TABLES if name in found]
+
+    def clean(self) -> None:
+        """Remove what interrupted writers have left. Call it when no other writer uses the data set."""
+        for path in self.directory.glob("code=*/.unfinished-*"):
+            shutil.rmtree(path, ignore_errors=True)

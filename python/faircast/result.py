@@ -1,0 +1,257 @@
+"""Results of runs."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any, Mapping
+
+from . import _native, stats
+from .table import Table
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+    from .plot import Plots
+    from .scenario import Scenario
+
+
+class Result:
+    """The tables of all runs of a scenario, in the order of points and seeds.
+
+    Every table begins with the number of the point, the value on each axis of the sweep, and the seed. The unit of rates is bit/s,
+    the unit of times is seconds.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        The scenario.
+    seeds : list of int
+        The seeds of the runs.
+    is_precise : bool or None
+        With `run(until=..)`: whether the required precision was reached.
+    """
+
+    def __init__(self, scenario: Scenario, seeds: list[int], tables: Mapping[str, Table], native: Any = None) -> None:
+        self.scenario = scenario
+        self.seeds = seeds
+        self.is_precise: bool | None = None
+        self._tables = tables
+        self._native = native
+        self._values: dict[tuple[int, str], list[float]] | None = None
+
+    @classmethod
+    def of_run(cls, scenario: Scenario, seeds: list[int], native: _native.Results) -> Result:
+        """Return the result of runs of this process."""
+        return cls(scenario, seeds, {name: Table(native.table(name)) for name in native.table_names}, native)
+
+    @property
+    def summary(self) -> Table:
+        """Mean, standard deviation and 95 % interval (Student's t) of each metric at each point."""
+        return self.summarise()
+
+    def summarise(self, confidence: float = 0.95) -> Table:
+        """Return `summary` with another level of confidence."""
+        return Table(_native.summary(self.metrics._native, confidence))
+
+    @property
+    def metrics(self) -> Table:
+        """One value of each metric for each run."""
+        return self.table("metrics")
+
+    @property
+    def flows(self) -> Table:
+        """Numbers of packets, rates and delays of each flow in each window."""
+        return self.table("flows")
+
+    @property
+    def series(self) -> Table:
+        """The rate of each receiver over time."""
+        return self.table("rates")
+
+    @property
+    def queues(self) -> Table:
+        """The queues of probed links over time. A link is probed if `probe.links` of the scenario names it."""
+        return self.table("queues")
+
+    @property
+    def events(self) -> Table:
+        """Events of sessions, if `probe.events` of the scenario records them."""
+        return self.table("events")
+
+    @property
+    def table_names(self) -> list[str]:
+        """The names of all tables that have rows."""
+        return list(self._tables)
+
+    def table(self, name: str) -> Table:
+        """Return a table.
+
+        Raises
+        ------
+        KeyError
+            If the runs have no such table, or it has no rows.
+        """
+        if name not in self._tables:
+            raise KeyError(f"no rows in a table {name!r}; there are {', '.join(self._tables)}")
+        return self._tables[name]
+
+    def to_arrow(self, name: str = "metrics") -> pyarrow.Table:
+        """Return a table as a table of PyArrow, without copies."""
+        return self.table(name).to_arrow()
+
+    def to_pandas(self, name: str = "metrics") -> pandas.DataFrame:
+        """Return a table as a data frame of pandas."""
+        return self.table(name).to_pandas()
+
+    def to_polars(self, name: str = "metrics") -> polars.DataFrame:
+        """Return a table as a data frame of Polars, without copies."""
+        return self.table(name).to_polars()
+
+    def to_parquet(self, directory: str | os.PathLike[str]) -> list[str]:
+        """Write each table as `NAME.parquet` into a directory. Equal results give equal bytes.
+
+        Returns
+        -------
+        list of str
+            The paths of the files.
+        """
+        tables = [(name, table._native) for name, table in self._tables.items()]
+        return [os.fspath(path) for path in _native.write_parquet(tables, os.fspath(directory))]
+
+    def write(self, directory: str | os.PathLike[str]) -> list[str]:
+        """Write the files that `faircast sim run --out DIRECTORY` writes, with the same bytes.
+
+        Raises
+        ------
+        ValueError
+            If the result was put together from a campaign. Use `to_parquet` then.
+        """
+        if self._native is None:
+            raise ValueError("the result of a campaign has no files of `sim run`; use `to_parquet`")
+        return [os.fspath(path) for path in self._native.write(os.fspath(directory))]
+
+    @property
+    def claims(self) -> Table:
+        """The claims of the scenario, judged by these runs. A claim is `undecided` if its interval crosses a limit."""
+        if self._native is None:
+            raise ValueError("the result of a campaign has no judged claims; run the campaign's scenario with `kept`")
+        return Table(self._native.claims())
+
+    @property
+    def plot(self) -> Plots:
+        """Plots in Matplotlib: `plot.rates()`, `plot.queue()`, `plot.fairness()`, `plot.metric(..)`."""
+        from .plot import Plots
+
+        return Plots(self)
+
+    def points(self, **at: Any) -> list[int]:
+        """Return the numbers of the points with these values on the axes.
+
+        Raises
+        ------
+        KeyError
+            If there is no such point.
+        """
+        every = self.scenario.points
+        found = [number for number, point in enumerate(every) if all(point.get(axis) == value for axis, value in at.items())]
+        if not found:
+            raise KeyError(f"no point has {at}; the points are {every}")
+        return found
+
+    def point(self, **at: Any) -> int:
+        """Return the number of the only point with these values on the axes."""
+        found = self.points(**at)
+        if len(found) > 1:
+            raise KeyError(f"{len(found)} points have {at}: state a value on each axis of {list(self.scenario.points[0])}")
+        return found[0]
+
+    def values(self, metric: str, point: int | None = None, **at: Any) -> list[float]:
+        """Return the values of a metric at one point, one for each seed, in the order of the seeds.
+
+        Parameters
+        ----------
+        metric : str
+            The metric, as in `"multicast.rate"`.
+        point : int, optional
+            The number of the point.
+        **at
+            The values on the axes of the sweep, instead of the number.
+        """
+        if self._values is None:
+            columns = self.metrics.to_dict()
+            self._values = {}
+            for number, name, value in zip(columns["point"], columns["metric"], columns["value"]):
+                self._values.setdefault((number, name), []).append(value)
+        number = self.point(**at) if point is None else point
+        if (number, metric) not in self._values:
+            known = sorted(name for where, name in self._values if where == number)
+            raise KeyError(f"no metric {metric!r} at point {number}; there are {', '.join(known)}")
+        return list(self._values[number, metric])
+
+    def interval(
+        self, metric: str, point: int | None = None, *, confidence: float = 0.95, method: str = "t", **at: Any
+    ) -> stats.Interval:
+        """Return the mean of a metric over the runs of a point, with its confidence interval (`stats.interval`)."""
+        return stats.interval(self.values(metric, point, **at), confidence=confidence, method=method)
+
+    def compare(
+        self, metric: str, first: Mapping[str, Any], second: Mapping[str, Any], *, confidence: float = 0.95, method: str = "t"
+    ) -> stats.Interval:
+        """Return the mean difference of a metric between two points, second minus first, with its confidence interval.
+
+        Runs with the same seed have the same random numbers, so the difference is taken within each seed. Its interval is often much
+        narrower than those of the two means.
+
+        Parameters
+        ----------
+        metric : str
+            The metric.
+        first, second : dict
+            The values on the axes of the two points.
+        """
+        return stats.paired(self.values(metric, **first), self.values(metric, **second), confidence=confidence, method=method)
+
+    def runs_for(self, until: Mapping[str, float], confidence: float = 0.95) -> int:
+        """Return the estimated number of runs at each point that these precisions need (half widths over means)."""
+        wanted = 2
+        for metric, share in until.items():
+            for point in range(len(self.scenario.points)):
+                values = self.values(metric, point)
+                here = stats.interval(values, confidence=confidence)
+                if here.half_width > share * abs(here.mean):
+                    factor = here.half_width / (share * abs(here.mean)) if here.mean else math.inf
+                    wanted = max(wanted, len(values) + 1, math.ceil(min(len(values) * factor**2, 1e9)))
+        return wanted
+
+    def warmup(self, flow: str, receiver: str = "all") -> list[dict[str, Any]]:
+        """Return the warm-up of the rate of a flow in each run, by MSER-5, and the test for a trend after it.
+
+        Returns
+        -------
+        list of dict
+            `point`, `seed`, `copy`; `seconds`: the end of the warm-up, None if the rate has no stationary part or the series is too
+            short; `trend`: the probability of such a trend in a stationary series after the warm-up.
+        """
+        columns = self.series.to_dict()
+        groups: dict[tuple[int, int, int], list[tuple[float, float]]] = {}
+        rows = zip(columns["point"], columns["seed"], columns["copy"], columns["flow"], columns["receiver"], columns["time"], columns["rate"])
+        for point, seed, copy, name, who, at, rate in rows:
+            if name == flow and who == receiver:
+                groups.setdefault((point, seed, copy), []).append((at, rate))
+        if not groups:
+            known = sorted(set(zip(columns["flow"], columns["receiver"])))
+            raise KeyError(f"no rates of receiver {receiver!r} of flow {flow!r}; there are {known[:20]}")
+        found = []
+        for (point, seed, copy), course in groups.items():
+            rates = [rate for _, rate in course]
+            removed = stats.warmup(rates)
+            end = None if removed is None else (course[removed - 1][0] if removed else 0.0)
+            rest = rates if removed is None else rates[removed:]
+            found.append({"point": point, "seed": seed, "copy": copy, "seconds": end, "trend": stats.trend(rest)})
+        return found
+
+    def __repr__(self) -> str:
+        return f"<Result of {self.scenario!r}: tables {', '.join(self._tables)}>"

@@ -1,0 +1,186 @@
+"""Runs of scenarios."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any, Callable, Iterable, Mapping
+
+from . import _native
+from .result import Result
+from .scenario import Scenario
+
+Progress = Callable[[int, int, float, "float | None"], None]
+
+
+def run(
+    scenario: Scenario | str | os.PathLike[str],
+    seeds: int | Iterable[int] | None = None,
+    sweep: Mapping[str, Any] | None = None,
+    *,
+    threads: int = 0,
+    progress: bool | Progress = False,
+    memory: int | None = None,
+    kept: str | os.PathLike[str] | None = None,
+    until: Mapping[str, float] | None = None,
+    most_runs: int = 1000,
+) -> Result:
+    """Run every point of a scenario with every seed.
+
+    A run is a function of its scenario, its point and its seed. So the same arguments give the same results, with any number of
+    threads, and the same bytes as `faircast sim run`. Other threads of Python continue meanwhile. Ctrl-C ends the runs.
+
+    Parameters
+    ----------
+    scenario : Scenario or path
+        The scenario.
+    seeds : int or iterable of int, optional
+        The seeds, or the number of seeds: `10` stands for 1 to 10 [default: the seeds of the scenario].
+    sweep : dict, optional
+        Values for some keys, in place of the scenario's own sweep: `{"flow.multicast.scheme": ["ormcc", "mtcp"]}`.
+    threads : int
+        Number of simultaneous runs; 0 means one for each processor.
+    progress : bool or callable
+        Whether to print the progress to standard error; or a function of the number of completed runs, the number of all runs,
+        the completed share, and the remaining time in seconds or None. An exception of the function ends the runs.
+    memory : int, optional
+        Maximum memory of all simultaneous runs in bytes, by an estimate [default: 8 GiB].
+    kept : path, optional
+        A directory with the runs of earlier calls, which are not repeated. New runs are added.
+    until : dict, optional
+        Required precision of metrics, as a share of their mean: `{"multicast.rate": 0.02}` adds seeds until the half width of the
+        95 % interval of this metric is at most 2 % of its mean at every point. `seeds` are the first seeds then (at least 5).
+    most_runs : int
+        Maximum number of runs at each point with `until`. The result states whether the precision was reached
+        (`Result.is_precise`).
+
+    Returns
+    -------
+    Result
+        The tables of all runs.
+
+    Raises
+    ------
+    RunError
+        If the simulator refuses the network.
+    MemoryError
+        If the runs would need more memory than permitted.
+
+    Examples
+    --------
+    >>> result = run(Scenario.template("dumbbell").with_(duration="20 s", warmup="5 s"), seeds=2)
+    >>> len(result.values("multicast.rate"))
+    2
+    """
+    if not isinstance(scenario, Scenario):
+        scenario = Scenario.load(scenario)
+    if sweep is not None:
+        scenario = scenario.with_sweep(sweep)
+    chosen = list_of_seeds(scenario.seeds if seeds is None else seeds)
+    bar = ProgressLine() if progress is True else None
+    watch = bar or (progress if callable(progress) else None)
+    try:
+        if until is None:
+            return Result.of_run(scenario, chosen, _native.run(scenario._native, chosen, None, threads, memory, _path(kept), watch))
+        return _run_until(scenario, chosen, until, most_runs, threads, memory, kept, watch)
+    finally:
+        if bar:
+            bar.close()
+
+
+def list_of_seeds(seeds: int | Iterable[int]) -> list[int]:
+    """Return the seeds as a list."""
+    chosen = list(range(1, seeds + 1)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    if len(set(chosen)) < len(chosen):
+        raise ValueError("a seed occurs twice, but two runs with the same seed are equal")
+    return chosen
+
+
+def _path(path: str | os.PathLike[str] | None) -> str | None:
+    return None if path is None else os.fspath(path)
+
+
+def _run_until(
+    scenario: Scenario,
+    seeds: list[int],
+    until: Mapping[str, float],
+    most_runs: int,
+    threads: int,
+    memory: int | None,
+    kept: str | os.PathLike[str] | None,
+    watch: Progress | None,
+) -> Result:
+    from tempfile import TemporaryDirectory
+
+    known = {name for point in range(len(scenario.points)) for name in scenario.metric_names(point)}
+    for name, share in until.items():
+        if name not in known:
+            raise KeyError(f"no metric {name!r}; there are {', '.join(sorted(known))}")
+        if not share > 0:
+            raise ValueError(f"the precision of {name!r} is a positive share of its mean, not {share}")
+    with TemporaryDirectory(prefix="faircast-") as own:
+        kept = own if kept is None else kept
+        chosen = list(seeds)
+        add_seeds(chosen, max(5, len(chosen)))
+        while True:
+            native = _native.run(scenario._native, chosen, None, threads, memory, _path(kept), watch)
+            result = Result.of_run(scenario, chosen, native)
+            wanted = result.runs_for(until)
+            if wanted <= len(chosen) or len(chosen) >= most_runs:
+                result.is_precise = wanted <= len(chosen)
+                return result
+            # The estimate of the deviation is itself uncertain, so each step at most doubles the number of runs.
+            add_seeds(chosen, min(wanted, 2 * len(chosen), most_runs))
+
+
+def add_seeds(seeds: list[int], count: int) -> None:
+    """Append unused seeds until there are `count`."""
+    used, following = set(seeds), max(seeds, default=0) + 1
+    while len(seeds) < count:
+        if following not in used:
+            seeds.append(following)
+        following += 1
+
+
+class ProgressLine:
+    """Prints the progress of runs on one line of standard error."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._printed_at = 0.0
+
+    def __call__(self, done: int, runs: int, share: float, left: float | None) -> None:
+        now = time.monotonic()
+        pause = 0.2 if self._is_terminal else 10.0
+        if done < runs and now - self._printed_at < pause:
+            return
+        self._printed_at = now
+        ahead = "" if left is None else f", {duration(left)} left"
+        line = f"{100 * share:3.0f} %  {done} of {runs} runs done{ahead}"
+        if self._is_terminal:
+            sys.stderr.write(f"\r\x1b[K{line}")
+        else:
+            sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        """Remove the line."""
+        if self._is_terminal:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in words.
+
+    >>> duration(3725)
+    '1:02:05'
+    >>> duration(42.4)
+    '42 s'
+    """
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,34 @@
+//! The native part of the Python package `faircast`. The documented interface is the Python code in `faircast/`.
+
+mod errors;
+mod repro;
+mod running;
+mod scenario;
+mod statistics;
+mod table;
+
+/// Functions and classes that the Python code of the package uses.
+#[pyo3::pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::errors::{RunError, ScenarioError};
+    #[pymodule_export]
+    use crate::repro::{entries, reproduce};
+    #[pymodule_export]
+    use crate::running::{Results, run, run_into, stack_runs, write_parquet};
+    #[pymodule_export]
+    use crate::scenario::{Scenario, schema, template, templates};
+    #[pymodule_export]
+    use crate::statistics::{bootstrap, mser5, student, summary, trend};
+    #[pymodule_export]
+    use crate::table::Table;
+
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+    /// Hash of the code that determines the results of runs.
+    #[pymodule_export]
+    const CODE: &str = faircast_experiments::run::stored_results::CODE;
+    /// Names of all tables of results, in their order.
+    #[pymodule_export]
+    const TABLES: &[&str] = faircast_experiments::results::TABLES;
+}

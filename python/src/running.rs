@@ -1,0 +1,259 @@
+//! Runs of scenarios, and their results.
+
+use crate::errors::failed;
+use crate::scenario::Scenario;
+use crate::table::Table;
+use faircast_experiments::repro;
+use faircast_experiments::results::parquet::{from_parquet, to_parquet};
+use faircast_experiments::results::{self, Shard};
+use faircast_experiments::run::stored_results::StoredResults;
+use faircast_experiments::run::{self as runs, Codec, Progress, RunOptions, Status};
+use faircast_experiments::table;
+use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
+use pyo3::prelude::*;
+use std::fmt::Display;
+use std::fs::File;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Minimum time between two calls of a progress function.
+const CALL_EVERY: Duration = Duration::from_millis(100);
+
+/// Calls a Python function with the progress of runs, and stops the runs when a signal arrives or the function raises an
+/// exception.
+pub struct Watcher {
+    function: Option<Py<PyAny>>,
+    state: Mutex<WatcherState>,
+    stops: AtomicBool,
+}
+
+#[derive(Default)]
+struct WatcherState {
+    called_at: Option<Instant>,
+    exception: Option<PyErr>,
+}
+
+impl Watcher {
+    /// Creates a watcher that calls `function`, if there is one.
+    pub fn new(function: Option<Py<PyAny>>) -> Watcher {
+        Watcher { function, state: Mutex::default(), stops: AtomicBool::new(false) }
+    }
+
+    /// Returns the exception that stopped the runs.
+    pub fn exception(&self) -> Option<PyErr> {
+        self.lock().exception.take()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, WatcherState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is time for a call.
+    fn is_due(&self, is_last: bool) -> bool {
+        let mut state = self.lock();
+        let now = Instant::now();
+        let is_due = is_last || state.called_at.is_none_or(|at| now.duration_since(at) >= CALL_EVERY);
+        if is_due {
+            state.called_at = Some(now);
+        }
+        is_due
+    }
+
+    fn call(&self, py: Python<'_>, status: &Status) -> PyResult<()> {
+        py.check_signals()?; // in other threads than the main one, this does nothing
+        if let Some(function) = &self.function {
+            let left = status.remaining().map(|left| left.as_secs_f64());
+            let share = status.simulated / status.to_simulate;
+            function.call1(py, (status.done, status.runs, share, left))?;
+        }
+        Ok(())
+    }
+}
+
+impl Progress for Watcher {
+    fn update(&self, status: &Status) {
+        if self.stops.load(Ordering::Relaxed) || !self.is_due(status.done == status.runs) {
+            return;
+        }
+        if let Err(exception) = Python::attach(|py| self.call(py, status)) {
+            self.lock().exception.get_or_insert(exception);
+            self.stops.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.stops.load(Ordering::Relaxed)
+    }
+}
+
+/// The results of runs.
+#[pyclass(frozen, module = "faircast._native")]
+pub struct Results {
+    results: results::Results,
+    /// The scenario with the seeds of the runs.
+    scenario: faircast_experiments::scenario::Scenario,
+}
+
+#[pymethods]
+impl Results {
+    /// The names of the tables that have rows.
+    #[getter]
+    fn table_names(&self) -> Vec<&str> {
+        let filled = self.results.tables.iter().filter(|table| table.rows() > 0);
+        filled.map(|table| table.name.as_str()).collect()
+    }
+
+    /// Returns a table; a table without rows has no columns.
+    fn table(&self, name: &str) -> PyResult<Table> {
+        match self.results.table(name) {
+            Some(table) => Table::new(table.clone()),
+            None => {
+                let known: Vec<&str> = self.results.tables.iter().map(|table| table.name.as_str()).collect();
+                let known = known.join(", ");
+                Err(PyKeyError::new_err(format!("no table `{name}`; there are {known}")))
+            }
+        }
+    }
+
+    /// Returns the judged claims of the scenario.
+    fn claims(&self) -> PyResult<Table> {
+        crate::repro::judged("claims", &repro::judge(&self.scenario, &self.results))
+    }
+
+    /// A hash over all arrivals of all runs.
+    #[getter]
+    fn digest(&self) -> String {
+        format!("{:016x}", self.results.totals.digest)
+    }
+
+    /// Writes the files that the command `sim run` writes.
+    fn write(&self, py: Python<'_>, directory: PathBuf) -> PyResult<Vec<PathBuf>> {
+        py.detach(|| results::write(&self.results, &directory))
+            .map_err(|error| PyOSError::new_err(error.to_string()))
+    }
+}
+
+/// Runs one point of a scenario with one seed, and writes its tables, without columns for point and seed, as Parquet files into
+/// a directory.
+#[pyfunction]
+#[pyo3(signature = (scenario, point, seed, directory, memory = None))]
+pub fn run_into(
+    py: Python<'_>,
+    scenario: &Scenario,
+    point: usize,
+    seed: u64,
+    directory: PathBuf,
+    memory: Option<u64>,
+) -> PyResult<()> {
+    let done = run(py, scenario, vec![seed], Some(point), 1, memory, None, None)?;
+    write_tables(py, &results::tables_of_run(&done.results), &directory).map(drop)
+}
+
+/// Concatenates a table of single runs: point, seed and directory of each.
+#[pyfunction]
+pub fn stack_runs(
+    py: Python<'_>,
+    scenario: &Scenario,
+    name: &str,
+    runs: Vec<(usize, u64, PathBuf)>,
+) -> PyResult<Table> {
+    let points = scenario.scenario.points().len();
+    let read = |(point, seed, directory): &(usize, u64, PathBuf)| {
+        let path = directory.join(format!("{name}.parquet"));
+        let wrong =
+            |reason: String| format!("{}: {reason}; remove the directory to repeat this run", path.display());
+        if *point >= points {
+            return Err(format!("point {point} does not exist; the sweep has {points} points"));
+        }
+        let table = match File::open(&path) {
+            Ok(file) => from_parquet(name, file).map_err(wrong)?,
+            // A table without rows has no file.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && directory.is_dir() => {
+                table::Table { name: name.to_owned(), columns: Vec::new() }
+            }
+            Err(error) => return Err(wrong(error.to_string())),
+        };
+        Ok(((*point, *seed), table))
+    };
+    let stacked = py.detach(|| {
+        let runs: Vec<((usize, u64), table::Table)> = runs.iter().map(read).collect::<Result<_, _>>()?;
+        results::stack_runs(&scenario.scenario, &runs).map_err(|(point, seed)| {
+            format!("table `{name}` of point {point}, seed {seed} has other columns than the others")
+        })
+    });
+    Table::new(stacked.map_err(PyOSError::new_err)?)
+}
+
+/// Runs a scenario.
+#[pyfunction]
+#[pyo3(signature = (scenario, seeds, point = None, threads = 0, memory = None, kept = None, progress = None))]
+#[expect(clippy::too_many_arguments, reason = "they are the keyword arguments of the Python function")]
+pub fn run(
+    py: Python<'_>,
+    scenario: &Scenario,
+    seeds: Vec<u64>,
+    point: Option<usize>,
+    threads: usize,
+    memory: Option<u64>,
+    kept: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Results> {
+    let mut scenario = (*scenario.scenario).clone();
+    if seeds.is_empty() {
+        return Err(PyValueError::new_err("there are no seeds; each seed is one run of each point"));
+    }
+    if point.is_some() && seeds.len() > 1 {
+        return Err(PyValueError::new_err("a run of one point has one seed"));
+    }
+    let points = scenario.points().len();
+    scenario.set_seeds(seeds);
+    let kept = kept
+        .map(|directory| StoredResults::at(&directory))
+        .transpose()
+        .map_err(|error| PyOSError::new_err(error.to_string()))?;
+    let options = RunOptions {
+        threads: NonZeroUsize::new(threads),
+        // With one seed, the runs are the points in their order.
+        shard: point.map(|point| Shard { index: point + 1, of: points }),
+        codec: Codec::Skip,
+        kept,
+        memory,
+        ..RunOptions::default()
+    };
+    let watcher = Watcher::new(progress);
+    let results = py
+        .detach(|| runs::run(&scenario, &options, &watcher))
+        .map_err(|error| failed(&error, watcher.exception()))?;
+    Ok(Results { results, scenario })
+}
+
+/// Writes tables as Parquet files `NAME.parquet` into a directory, and creates the directory.
+#[pyfunction]
+pub fn write_parquet(
+    py: Python<'_>,
+    tables: Vec<(String, Py<Table>)>,
+    directory: PathBuf,
+) -> PyResult<Vec<PathBuf>> {
+    let tables: PyResult<Vec<table::Table>> =
+        tables.into_iter().map(|(name, table)| table.get().to_results(name)).collect();
+    write_tables(py, &tables?, &directory)
+}
+
+fn write_tables(py: Python<'_>, tables: &[table::Table], directory: &Path) -> PyResult<Vec<PathBuf>> {
+    let write = |table: &table::Table| {
+        let path = directory.join(format!("{}.parquet", table.name));
+        let wrong = |error: &dyn Display| format!("{}: {error}", path.display());
+        let bytes = to_parquet(table).map_err(|error| wrong(&error))?;
+        std::fs::write(&path, bytes).map_err(|error| wrong(&error))?;
+        Ok(path)
+    };
+    let written = py.detach(|| {
+        std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        tables.iter().filter(|table| table.rows() > 0).map(write).collect::<Result<Vec<_>, String>>()
+    });
+    written.map_err(PyOSError::new_err)
+}

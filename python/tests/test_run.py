@@ -1,0 +1,160 @@
+"""Runs and their results."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+import faircast as fc
+
+PROGRAM = os.environ.get("FAIRCAST_PROGRAM") or shutil.which("faircast")
+
+
+@pytest.fixture(scope="module")
+def result(swept: fc.Scenario) -> fc.Result:
+    return fc.run(swept, seeds=3)
+
+
+def test_same_seeds_give_the_same_values(dumbbell: fc.Scenario) -> None:
+    first, second = (fc.run(dumbbell, seeds=[4, 9], threads=threads) for threads in (1, 2))
+    assert first.metrics.to_dict() == second.metrics.to_dict()
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="FAIRCAST_PROGRAM does not name the program")
+def test_files_have_the_bytes_of_the_command_line(tmp_path, swept: fc.Scenario) -> None:
+    (tmp_path / "lab.toml").write_text(swept.text)
+    subprocess.run([PROGRAM, "sim", "run", "lab.toml", "--seeds", "2", "--out", "out", "-q"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    written = fc.run(fc.Scenario.load(tmp_path / "lab.toml"), seeds=2).write(tmp_path / "ours")
+    tables = [path for path in written if path.endswith(".csv")]
+    assert len(tables) > 5
+    for path in tables:
+        theirs = tmp_path / "out" / os.path.basename(path)
+        with open(path, "rb") as ours:
+            assert ours.read() == theirs.read_bytes(), path
+
+
+def test_tables_reach_other_libraries_without_copies(result: fc.Result) -> None:
+    import pandas
+    import polars
+    import pyarrow
+
+    table = result.series
+    arrow = pyarrow.table(table)
+    assert len(arrow) == len(table) > 1000
+    assert "sweep.rate" in arrow.column_names, "the axis has another name than the column"
+    assert pyarrow.table(table)["rate"].chunk(0).buffers()[1].address == arrow["rate"].chunk(0).buffers()[1].address
+    frame = result.to_pandas("rates")
+    assert isinstance(frame, pandas.DataFrame) and list(frame.columns) == table.column_names
+    assert polars.DataFrame(table).equals(result.to_polars("rates"))
+
+
+def test_summary_has_means_and_intervals(result: fc.Result) -> None:
+    frame = result.summary.to_pandas()
+    row = frame[(frame.point == 2) & (frame.metric == "tcp.rate")].iloc[0]
+    values = result.values("tcp.rate", 2)
+    assert row["runs"] == 3 and row["mean"] == pytest.approx(sum(values) / 3)
+    interval = result.interval("tcp.rate", 2)
+    assert (row.low, row.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_unknown_names_are_errors_that_list_the_known_ones(result: fc.Result) -> None:
+    with pytest.raises(KeyError, match="multicast.rate"):
+        result.values("multicast.raet", 0)
+    with pytest.raises(KeyError, match="rates"):
+        result.table("nothing")
+    with pytest.raises(KeyError, match="4 Mbit/s"):
+        result.point(rate="3 Mbit/s")
+
+
+def test_paired_comparison_is_narrower_than_the_means(result: fc.Result) -> None:
+    slow, fast = ({"rate": rate, "scheme": "ormcc"} for rate in ("1 Mbit/s", "4 Mbit/s"))
+    difference = result.compare("tcp.rate", slow, fast)
+    assert difference.verdict(low=0) == "holds" and difference.runs == 3
+
+
+def test_claims_are_judged(dumbbell: fc.Scenario) -> None:
+    claims = fc.run(dumbbell, seeds=3).claims.to_dict()
+    assert claims["verdict"][0] in {"holds", "fails", "undecided"}
+
+
+def test_parquet_files_can_be_read(tmp_path, result: fc.Result) -> None:
+    import pyarrow.parquet
+
+    paths = result.to_parquet(tmp_path)
+    assert len(paths) == len(result.table_names)
+    table = pyarrow.parquet.read_table(tmp_path / "metrics.parquet")
+    assert table["value"].to_pylist() == result.metrics.to_dict()["value"]
+
+
+def test_precision_adds_runs_until_it_is_reached(dumbbell: fc.Scenario) -> None:
+    rough = fc.run(dumbbell, until={"multicast.rate": 0.2})
+    fine = fc.run(dumbbell, until={"multicast.rate": 0.05})
+    assert rough.is_precise and fine.is_precise and len(rough.seeds) < len(fine.seeds)
+    interval = fine.interval("multicast.rate")
+    assert interval.half_width <= 0.05 * interval.mean
+    refused = fc.run(dumbbell, until={"multicast.rate": 0.001}, most_runs=10)
+    assert refused.is_precise is False and len(refused.seeds) == 10
+
+
+def test_progress_reaches_all_runs(dumbbell: fc.Scenario) -> None:
+    calls = []
+    fc.run(dumbbell, seeds=4, progress=lambda *status: calls.append(status))
+    done, runs, share, _ = calls[-1]
+    assert (done, runs, share) == (4, 4, 1.0)
+
+
+def test_exception_of_progress_ends_the_runs(dumbbell: fc.Scenario) -> None:
+    def fail(*_status: object) -> None:
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        fc.run(dumbbell.with_(duration="2000 s"), seeds=4, progress=fail)
+
+
+def test_interrupt_ends_the_runs(dumbbell: fc.Scenario) -> None:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        fc.run(dumbbell.with_(duration="20000 s"), seeds=8)
+    assert time.monotonic() - began < 60
+
+
+def test_other_threads_continue_during_runs(dumbbell: fc.Scenario) -> None:
+    count, is_over = 0, threading.Event()
+
+    def work() -> None:
+        nonlocal count
+        while not is_over.wait(0.001):
+            count += 1
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    fc.run(dumbbell.with_(duration="200 s"), seeds=4, threads=1)
+    is_over.set()
+    thread.join()
+    assert count > 5
+
+
+def test_runs_without_enough_memory_are_refused(dumbbell: fc.Scenario) -> None:
+    with pytest.raises(MemoryError, match="max-memory|memory"):
+        fc.run(dumbbell, memory=1000)
+
+
+def test_warmup_is_found(dumbbell: fc.Scenario) -> None:
+    long = fc.run(dumbbell.with_(duration="200 s"), seeds=2)
+    for run in long.warmup("multicast"):
+        assert run["seconds"] is not None and run["seconds"] < 100 and 0 <= run["trend"] <= 1
+
+
+def test_plots_have_a_line_for_each_flow(result: fc.Result) -> None:
+    assert [line.get_label() for line in result.plot.rates(point=1).lines] == ["multicast", "tcp"]
+    assert len(result.plot.queue(point=1).lines) == 1
+    assert len(result.plot.fairness().patches) == 12
+    axes = result.plot.metric("tcp.rate", "rate", by="scheme")
+    assert [line.get_label() for line in axes.lines] == ["ormcc", "tfmcc"]
