@@ -6,6 +6,7 @@ use faircast_core::spec::SpecError;
 use faircast_core::time::{Rate, Span};
 use faircast_experiments::figures::curves::Curve;
 use faircast_experiments::results::Shard;
+use faircast_experiments::run::precision::Precision;
 use faircast_experiments::scenario::memory;
 use faircast_unicast::Protocol;
 use std::num::NonZeroUsize;
@@ -152,6 +153,12 @@ pub struct SimRun {
     /// Execution.
     #[command(flatten)]
     pub running: Running,
+    /// Add seeds until the 95 % interval of this metric is within this share of its mean at every point, as in tcp.rate=0.02
+    #[arg(long, value_name = "METRIC=SHARE", value_parser = precision, conflicts_with = "shard")]
+    pub until: Vec<Precision>,
+    /// Maximum number of seeds with --until
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "until")]
+    pub max_seeds: usize,
     /// Run only part I of N, on one of several machines; `sim merge` combines the parts
     #[arg(long, value_name = "I/N", value_parser = shard)]
     pub shard: Option<Shard>,
@@ -470,6 +477,15 @@ fn round_trip(text: &str) -> Result<Span, String> {
 fn interval(text: &str) -> Result<f64, String> {
     let wanted = || format!("`{text}` is not an interval; write seconds from 0.000001 to 1000, as in 0.01");
     above_zero(text).ok().filter(|seconds| (1e-6..=1e3).contains(seconds)).ok_or_else(wanted)
+}
+
+/// Reads a required precision.
+fn precision(text: &str) -> Result<Precision, String> {
+    let wrong = || format!("a precision is METRIC=SHARE, as in tcp.rate=0.02 for 2 %, not {text:?}");
+    let (metric, share) = text.split_once('=').ok_or_else(wrong)?;
+    let share: f64 = share.parse().map_err(|_| wrong())?;
+    let is_valid = share.is_finite() && share > 0.0;
+    is_valid.then(|| Precision { metric: metric.to_owned(), share }).ok_or_else(wrong)
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -98,8 +98,12 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     }
     let quiet =
         if typed.quiet { running::ProgressOutput::Nothing } else { running::ProgressOutput::Progress };
-    let run = running::run(&scenario, &options, quiet, stop);
-    let (mut results, took) = run.inspect_err(|_| stored.iter().for_each(Stored::explain_resume))?;
+    let run = match typed.until.is_empty() {
+        true => running::run(&scenario, &options, quiet, stop).map(|(results, took)| (results, true, took)),
+        false => running::run_until(&mut scenario, &options, (&typed.until, typed.max_seeds), quiet, stop),
+    };
+    let (mut results, is_precise, took) =
+        run.inspect_err(|_| stored.iter().for_each(Stored::explain_resume))?;
     match (typed.pcap, results.captures.is_empty()) {
         (true, true) => return Err(SimUsage::NoTaps.into()),
         (false, _) => results.captures.clear(),
@@ -138,7 +142,14 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
         };
         reported.write(typed, took, out).map_err(unwritten)?;
     }
-    verdict(&claims)
+    verdict(&claims)?;
+    match is_precise {
+        true => Ok(()),
+        false => Err(Failure::Check(format!(
+            "the precision was not reached with {}; raise --max-seeds, or the share",
+            units::count(scenario.seeds().len() as u64, "seed")
+        ))),
+    }
 }
 
 /// Draws the requested figures.

@@ -6,6 +6,7 @@ use crate::sim_usage::SimUsage;
 use crate::units;
 use faircast_experiments::edit::Edit;
 use faircast_experiments::results::Results;
+use faircast_experiments::run::precision::{self, Precision};
 use faircast_experiments::run::{self, Progress, RunError, RunOptions, Status};
 use faircast_experiments::scenario::{Diagnostics, Scenario};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -195,6 +196,24 @@ pub fn run(
     let began = Instant::now();
     let results = run::run(scenario, options, &printer).map_err(refused)?;
     Ok((results, began.elapsed()))
+}
+
+/// Runs a scenario until metrics are precise, and prints its progress. Returns the results, whether the precision was reached, and
+/// the duration.
+///
+/// # Errors
+/// When the simulator rejects the scenario, a metric does not exist, or the run was stopped.
+pub fn run_until(
+    scenario: &mut Scenario,
+    options: &RunOptions,
+    (until, most): (&[Precision], usize),
+    output_options: ProgressOutput,
+    stop: &AtomicBool,
+) -> Result<(Results, bool, Duration), Failure> {
+    let printer = RunPrinter::new(output_options, "", stop);
+    let began = Instant::now();
+    let done = precision::run_until(scenario, options, &printer, until, most).map_err(refused)?;
+    Ok((done.results, done.is_reached, began.elapsed()))
 }
 
 /// Converts the error of a run into a failure of the command.

@@ -27,6 +27,8 @@ fn short_run(file: PathBuf, out: PathBuf) -> SimRun {
         pdf: false,
         out: Some(out),
         running: Running { seeds: None, threads: None, max_memory: 1 << 30 },
+        until: Vec::new(),
+        max_seeds: 1000,
         shard: None,
         pcap: false,
         set: vec![("duration".into(), "30 s".into())],

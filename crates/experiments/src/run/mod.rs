@@ -4,6 +4,7 @@
 //! are sorted by point and seed.
 
 pub mod forecast;
+pub mod precision;
 pub mod stored_results;
 
 use crate::results::measure::{self, Measured};
@@ -14,6 +15,7 @@ use crate::scenario::Scenario;
 use faircast_core::time::Time;
 use faircast_sim::{Mode, Options, Outcome, SimError, Watch};
 use faircast_topology::memory::{self, TooLarge};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -117,6 +119,14 @@ pub enum RunError {
         /// The excess over the limit, and its causes.
         refused: TooLarge,
     },
+    /// The scenario has no metric of this name.
+    #[error("no metric `{name}` at every point; there are {known}")]
+    NoMetric {
+        /// The given name.
+        name: String,
+        /// The metrics of the scenario.
+        known: String,
+    },
     /// The caller requested the runs to stop.
     #[error("stopped before all runs were complete")]
     Cancelled,
@@ -160,7 +170,22 @@ const STEPS: u64 = 50;
 /// If the simulator refuses a network, the shard contains no run, the memory limit would be exceeded, or `progress` requested the
 /// runs to stop.
 pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -> Result<Results, RunError> {
-    let Admitted { jobs, threads, .. } = admit(scenario, options)?;
+    let done = complete(scenario, options, progress, BTreeMap::new())?;
+    Ok(assemble(scenario, options, done))
+}
+
+/// Completed runs by point and seed.
+type Completed = BTreeMap<(usize, u64), Done>;
+
+/// Makes all runs that are not in `known`. Returns the known and the new runs.
+fn complete(
+    scenario: &Scenario,
+    options: &RunOptions,
+    progress: &dyn Progress,
+    known: Completed,
+) -> Result<Completed, RunError> {
+    let Admitted { mut jobs, threads, .. } = admit(scenario, options)?;
+    jobs.retain(|job| !known.contains_key(job));
     let results = std::iter::repeat_with(|| None).take(jobs.len()).collect();
     #[expect(clippy::disallowed_methods, reason = "tells how long it will take; no result knows it")]
     let began = Instant::now();
@@ -190,8 +215,11 @@ pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -
     if let Some(place) = results.iter().position(refused) {
         results.swap(0, place);
     }
-    let done: Result<Vec<Done>, RunError> = results.into_iter().collect();
-    Ok(assemble(scenario, options, jobs, done?))
+    let mut all = known;
+    for (job, result) in jobs.iter().zip(results) {
+        all.insert(*job, result?);
+    }
+    Ok(all)
 }
 
 /// Runs that the memory limit permits.
@@ -340,8 +368,11 @@ fn totals(outcome: &Outcome) -> Totals {
     Totals { traversals, arrivals, events, digest }
 }
 
-fn assemble(scenario: &Scenario, options: &RunOptions, jobs: Vec<(usize, u64)>, done: Vec<Done>) -> Results {
+/// Puts the results together, in the order of points and of the scenario's seeds.
+fn assemble(scenario: &Scenario, options: &RunOptions, mut all: Completed) -> Results {
     let (axes, points) = (scenario.axes().to_vec(), scenario.points().to_vec());
+    let order = points.iter().flat_map(|point| scenario.seeds().iter().map(|seed| (point.index, *seed)));
+    let (jobs, done): (Vec<_>, Vec<_>) = order.filter_map(|job| Some((job, all.remove(&job)?))).unzip();
     let mut totals = Totals::default();
     let mut codec: Option<Differences> = None;
     let (mut metrics, mut captures, mut runs) = (Vec::new(), Vec::new(), Vec::new());
