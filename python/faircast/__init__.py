@@ -12,6 +12,8 @@ A first figure in four lines::
 `run`               runs a scenario with several seeds, on all processors
 `Result`            tables of the runs as Arrow, pandas, Polars or Parquet, and plots
 `campaign`          the runs of a sweep on Dask, Ray, SLURM or any executor
+`Sender`            sends files or arrays to many receivers; also `send`
+`Receiver`          receives one session; also `receive` and `receive_into`
 `repro`             the figures and tables of the papers, with judged claims
 `stats`             confidence intervals, warm-up, paired comparisons
 ==================  ==================================================================
@@ -25,16 +27,24 @@ from .result import Result
 from .running import run
 from .scenario import Scenario
 from .table import Table
+from .transfers import Receiver, Sender, TransferError, generate_key, receive, receive_into, send
 
 __all__ = [
     "Campaign",
+    "Receiver",
     "Result",
     "RunError",
     "Scenario",
     "ScenarioError",
+    "Sender",
     "Table",
+    "TransferError",
     "campaign",
+    "generate_key",
+    "receive",
+    "receive_into",
     "repro",
     "run",
+    "send",
     "stats",
 ]

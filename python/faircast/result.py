@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from typing import TYPE_CHECKING, Any, Mapping
 
@@ -213,18 +212,6 @@ class Result:
             The values on the axes of the two points.
         """
         return stats.paired(self.values(metric, **first), self.values(metric, **second), confidence=confidence, method=method)
-
-    def runs_for(self, until: Mapping[str, float], confidence: float = 0.95) -> int:
-        """Return the estimated number of runs at each point that these precisions need (half widths over means)."""
-        wanted = 2
-        for metric, share in until.items():
-            for point in range(len(self.scenario.points)):
-                values = self.values(metric, point)
-                here = stats.interval(values, confidence=confidence)
-                if here.half_width > share * abs(here.mean):
-                    factor = here.half_width / (share * abs(here.mean)) if here.mean else math.inf
-                    wanted = max(wanted, len(values) + 1, math.ceil(min(len(values) * factor**2, 1e9)))
-        return wanted
 
     def warmup(self, flow: str, receiver: str = "all") -> list[dict[str, Any]]:
         """Return the warm-up of the rate of a flow in each run, by MSER-5, and the test for a trend after it.

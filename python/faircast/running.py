@@ -83,7 +83,12 @@ def run(
     try:
         if until is None:
             return Result.of_run(scenario, chosen, _native.run(scenario._native, chosen, None, threads, memory, _path(kept), watch))
-        return _run_until(scenario, chosen, until, most_runs, threads, memory, kept, watch)
+        native, used, is_precise = _native.run_until(
+            scenario._native, chosen, list(until.items()), most_runs, threads, memory, _path(kept), watch
+        )
+        result = Result.of_run(scenario, used, native)
+        result.is_precise = is_precise
+        return result
     finally:
         if bar:
             bar.close()
@@ -99,48 +104,6 @@ def list_of_seeds(seeds: int | Iterable[int]) -> list[int]:
 
 def _path(path: str | os.PathLike[str] | None) -> str | None:
     return None if path is None else os.fspath(path)
-
-
-def _run_until(
-    scenario: Scenario,
-    seeds: list[int],
-    until: Mapping[str, float],
-    most_runs: int,
-    threads: int,
-    memory: int | None,
-    kept: str | os.PathLike[str] | None,
-    watch: Progress | None,
-) -> Result:
-    from tempfile import TemporaryDirectory
-
-    known = {name for point in range(len(scenario.points)) for name in scenario.metric_names(point)}
-    for name, share in until.items():
-        if name not in known:
-            raise KeyError(f"no metric {name!r}; there are {', '.join(sorted(known))}")
-        if not share > 0:
-            raise ValueError(f"the precision of {name!r} is a positive share of its mean, not {share}")
-    with TemporaryDirectory(prefix="faircast-") as own:
-        kept = own if kept is None else kept
-        chosen = list(seeds)
-        add_seeds(chosen, max(5, len(chosen)))
-        while True:
-            native = _native.run(scenario._native, chosen, None, threads, memory, _path(kept), watch)
-            result = Result.of_run(scenario, chosen, native)
-            wanted = result.runs_for(until)
-            if wanted <= len(chosen) or len(chosen) >= most_runs:
-                result.is_precise = wanted <= len(chosen)
-                return result
-            # The estimate of the deviation is itself uncertain, so each step at most doubles the number of runs.
-            add_seeds(chosen, min(wanted, 2 * len(chosen), most_runs))
-
-
-def add_seeds(seeds: list[int], count: int) -> None:
-    """Append unused seeds until there are `count`."""
-    used, following = set(seeds), max(seeds, default=0) + 1
-    while len(seeds) < count:
-        if following not in used:
-            seeds.append(following)
-        following += 1
 
 
 class ProgressLine:

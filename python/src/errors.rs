@@ -4,7 +4,7 @@ use faircast_experiments::edit::EditError;
 use faircast_experiments::repro::ReproError;
 use faircast_experiments::run;
 use faircast_experiments::scenario::{DiagnosticStyle, Diagnostics};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 pyo3::create_exception!(
@@ -61,6 +61,7 @@ pub fn failed(error: &run::RunError, interrupted: Option<PyErr>) -> PyErr {
         run::RunError::Cancelled => {
             interrupted.unwrap_or_else(|| PyKeyboardInterrupt::new_err(error.to_string()))
         }
+        run::RunError::NoMetric { .. } => PyKeyError::new_err(error.to_string()),
         run::RunError::Memory { .. } => PyMemoryError::new_err(error.to_string()),
         run::RunError::Keep(_) => PyOSError::new_err(error.to_string()),
         _ => RunError::new_err(error.to_string()),

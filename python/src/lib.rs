@@ -6,6 +6,7 @@ mod running;
 mod scenario;
 mod statistics;
 mod table;
+mod transfers;
 
 /// Functions and classes that the Python code of the package uses.
 #[pyo3::pymodule]
@@ -15,13 +16,15 @@ mod _native {
     #[pymodule_export]
     use crate::repro::{entries, reproduce};
     #[pymodule_export]
-    use crate::running::{Results, run, run_into, stack_runs, write_parquet};
+    use crate::running::{Results, run, run_into, run_until, stack_runs, write_parquet};
     #[pymodule_export]
     use crate::scenario::{Scenario, schema, template, templates};
     #[pymodule_export]
     use crate::statistics::{bootstrap, mser5, student, summary, trend};
     #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    use crate::transfers::{Session, TransferError, generate_key, receive, send};
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

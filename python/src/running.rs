@@ -6,8 +6,9 @@ use crate::table::Table;
 use faircast_experiments::repro;
 use faircast_experiments::results::parquet::{from_parquet, to_parquet};
 use faircast_experiments::results::{self, Shard};
+use faircast_experiments::run::precision::{self, Precision};
 use faircast_experiments::run::stored_results::StoredResults;
-use faircast_experiments::run::{self as runs, Codec, Progress, RunOptions, Status};
+use faircast_experiments::run::{self as runs, Progress, RunOptions, Status};
 use faircast_experiments::table;
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -211,24 +212,55 @@ pub fn run(
     }
     let points = scenario.points().len();
     scenario.set_seeds(seeds);
-    let kept = kept
-        .map(|directory| StoredResults::at(&directory))
-        .transpose()
-        .map_err(|error| PyOSError::new_err(error.to_string()))?;
-    let options = RunOptions {
-        threads: NonZeroUsize::new(threads),
-        // With one seed, the runs are the points in their order.
-        shard: point.map(|point| Shard { index: point + 1, of: points }),
-        codec: Codec::Skip,
-        kept,
-        memory,
-        ..RunOptions::default()
-    };
+    // With one seed, the runs are the points in their order.
+    let shard = point.map(|point| Shard { index: point + 1, of: points });
+    let options = RunOptions { shard, ..options(threads, memory, kept)? };
     let watcher = Watcher::new(progress);
     let results = py
         .detach(|| runs::run(&scenario, &options, &watcher))
         .map_err(|error| failed(&error, watcher.exception()))?;
     Ok(Results { results, scenario })
+}
+
+/// Runs a scenario until metrics are precise. Returns the results, their seeds, and whether the precision was reached.
+#[pyfunction]
+#[pyo3(signature = (scenario, seeds, until, most_runs, threads = 0, memory = None, kept = None, progress = None))]
+#[expect(clippy::too_many_arguments, reason = "they are the keyword arguments of the Python function")]
+pub fn run_until(
+    py: Python<'_>,
+    scenario: &Scenario,
+    seeds: Vec<u64>,
+    until: Vec<(String, f64)>,
+    most_runs: usize,
+    threads: usize,
+    memory: Option<u64>,
+    kept: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(Results, Vec<u64>, bool)> {
+    if let Some((metric, share)) = until.iter().find(|(_, share)| !(share.is_finite() && *share > 0.0)) {
+        return Err(PyValueError::new_err(format!(
+            "the precision of `{metric}` is a positive share of its mean, not {share}"
+        )));
+    }
+    let mut scenario = (*scenario.scenario).clone();
+    scenario.set_seeds(seeds);
+    let options = options(threads, memory, kept)?;
+    let until: Vec<Precision> =
+        until.into_iter().map(|(metric, share)| Precision { metric, share }).collect();
+    let watcher = Watcher::new(progress);
+    let done = py
+        .detach(|| precision::run_until(&mut scenario, &options, &watcher, &until, most_runs))
+        .map_err(|error| failed(&error, watcher.exception()))?;
+    let seeds = scenario.seeds().to_vec();
+    Ok((Results { results: done.results, scenario }, seeds, done.is_reached))
+}
+
+fn options(threads: usize, memory: Option<u64>, kept: Option<PathBuf>) -> PyResult<RunOptions> {
+    let kept = kept
+        .map(|directory| StoredResults::at(&directory))
+        .transpose()
+        .map_err(|error| PyOSError::new_err(error.to_string()))?;
+    Ok(RunOptions { threads: NonZeroUsize::new(threads), kept, memory, ..RunOptions::default() })
 }
 
 /// Writes tables as Parquet files `NAME.parquet` into a directory, and creates the directory.

@@ -20,6 +20,8 @@
 mod aqm;
 mod args;
 mod buffers;
+#[cfg(feature = "simulator")]
+mod campaign;
 mod clean;
 mod demo;
 mod doctor;
@@ -130,6 +132,8 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Aqm(typed) => aqm::run(typed.command, &mut out, system::stop_by_signal()?.flag()),
         #[cfg(feature = "simulator")]
         Command::Compare(compare) => sim::compare::run(&compare, &mut out, system::stop_by_signal()?.flag()),
+        #[cfg(feature = "simulator")]
+        Command::Campaign { words } => campaign::run(&words),
         Command::Man { into: Some(directory), .. } => manual::pages(&directory),
         Command::Man { command, into: None } => manual::page(&command, &mut out),
         Command::Completions { shell } => manual::completions(shell, &mut out),

@@ -52,6 +52,11 @@ pub enum SimUsage {
         /// Names of all possible flows.
         known: String,
     },
+    /// The Python package is not installed.
+    #[error(
+        "`faircast campaign` needs the Python package faircast, but `python3` cannot import it; install it in the checkout with: pip install ."
+    )]
+    NoPythonPackage,
     /// No reproduction has this ID.
     #[error(transparent)]
     NoSuchReproduction(#[from] faircast_experiments::repro::NoSuchEntry),

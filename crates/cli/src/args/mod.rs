@@ -89,6 +89,17 @@ pub enum Command {
     /// Compare congestion controls in one scenario
     #[cfg(feature = "simulator")]
     Compare(crate::sim::args::Compare),
+    /// Make many runs on Dask, Ray, SLURM or this host, each run once; needs the Python package
+    #[cfg(feature = "simulator")]
+    #[command(
+        disable_help_flag = true,
+        after_help = "Examples:\n  faircast campaign run lab.toml --seeds 100\n  faircast campaign run lab.toml --executor dask:tcp://scheduler:8786 --dir /shared/runs\n  faircast campaign missing lab.toml --seeds 100\n  faircast campaign run --help"
+    )]
+    Campaign {
+        /// Command of the Python package, with its options
+        #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        words: Vec<std::ffi::OsString>,
+    },
     /// Print the manual page of a command, or write all pages into a directory
     #[command(
         after_help = "Examples:\n  faircast man send | man -l -\n  faircast man sim run\n  faircast man --into /usr/local/share/man/man1"

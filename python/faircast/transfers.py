@@ -1,0 +1,252 @@
+"""Transfers to many receivers at once.
+
+Send an array to the processes of a group, and receive it::
+
+    fc.send({"weights": array}, expect=8)          # in one process
+    fc.receive_into({"weights": array})            # in the eight others
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import Any, AsyncIterator, Iterator, Mapping, MutableMapping, Sequence, Union
+
+from . import _native
+
+__all__ = ["Receiver", "Sender", "TransferError", "generate_key", "receive", "receive_into", "send"]
+
+TransferError = _native.TransferError
+Content = Union[str, "os.PathLike[str]", bytes, Sequence[Union[str, "os.PathLike[str]"]], Mapping[str, Any]]
+
+#: Interval at which Ctrl-C is looked for during a wait, in seconds.
+_LOOK_EVERY = 0.2
+
+
+class _Session:
+    """A running session: an iterator over its events, a context manager, and an awaitable."""
+
+    def __init__(self, native: _native.Session) -> None:
+        self._native = native
+        self._report: dict[str, Any] | None = None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        """Stop the session if the block has raised an exception; otherwise wait for its end."""
+        if kind is not None:
+            self.stop()
+        elif self._report is None:
+            self.wait()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Iterate over the events. Each is a dictionary with the name of the event in `event`."""
+        while True:
+            event = self._native.next_event(_LOOK_EVERY)
+            if event is not None:
+                yield json.loads(event)
+            elif self._native.is_finished():
+                while (event := self._native.next_event(0.0)) is not None:
+                    yield json.loads(event)
+                return
+
+    async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
+        """Iterate over the events without blocking the event loop."""
+        while True:
+            event = await asyncio.to_thread(self._native.next_event, _LOOK_EVERY)
+            if event is not None:
+                yield json.loads(event)
+            elif self._native.is_finished():
+                while (event := self._native.next_event(0.0)) is not None:
+                    yield json.loads(event)
+                return
+
+    def __await__(self) -> Any:
+        return self._finished().__await__()
+
+    async def _finished(self) -> dict[str, Any]:
+        while not self._native.is_finished():
+            await asyncio.sleep(0.02)
+        return self.wait()
+
+    def wait(self) -> dict[str, Any]:
+        """Wait for the end of the session, and return its report.
+
+        Raises
+        ------
+        TransferError
+            If the session failed.
+        """
+        if self._report is None:
+            for _ in self:
+                pass
+            report: dict[str, Any] = json.loads(self._native.join())
+            self._report = report
+        return self._report
+
+    def stop(self) -> None:
+        """End the session early. Its peers are notified."""
+        self._native.stop()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the session has ended."""
+        return self._native.is_finished()
+
+
+class Sender(_Session):
+    """A source of files or data in memory. It begins at once and runs in a thread of its own.
+
+    Parameters
+    ----------
+    content : path, list of paths, bytes or dict
+        Files and directories; or names and their data: `{"weights.bin": bytes_or_array}`. Bytes without a name are sent as `data`.
+    expect : int
+        Number of receivers to wait for; 0 starts with the first one.
+    group : str, optional
+        Multicast group and port, as in `"239.255.77.1:5777"`.
+    interface : str, optional
+        Name or address of the interface.
+    port, ttl : int, optional
+        The source's own port; the number of routers that packets may cross.
+    scheme : str, optional
+        Congestion control, as in `"ormcc,beta=0.7"`.
+    min_rate, max_rate : float, optional
+        Limits of the rate in bit/s.
+    key, sign_key : str, optional
+        The lines of a group key and of a signing key (`generate_key`), not their paths.
+    join_timeout, idle_timeout : float, optional
+        Times to wait for receivers, and for an answer of a receiver, in seconds.
+    host : str, optional
+        Name of this host in reports.
+
+    Examples
+    --------
+    ::
+
+        with fc.Sender(["model/"], expect=8, max_rate=1e9) as sender:
+            for event in sender:
+                print(event)
+        print(sender.wait()["goodput_bps"])
+    """
+
+    def __init__(self, content: Content, *, expect: int = 0, **options: Any) -> None:
+        paths, files = _divided(content)
+        super().__init__(_native.send(paths, files, expect=expect, **options))
+
+    def __enter__(self) -> Sender:
+        return self
+
+    def start_now(self) -> None:
+        """Start with the receivers that have joined."""
+        self._native.start_now()
+
+
+class Receiver(_Session):
+    """A receiver of one session, into a directory or into memory. It begins at once and runs in a thread of its own.
+
+    Parameters
+    ----------
+    directory : path, optional
+        The directory for files; without it, `files` has them after the end.
+    memory : int
+        Maximum size of content that is received into memory, in bytes.
+    group, interface, key, join_timeout, idle_timeout, host
+        As in `Sender`.
+    parent : str, optional
+        Address of a source or relay to attach to, in networks without multicast.
+    source : str, optional
+        Address of the only accepted source.
+    verify_key : str, optional
+        Lines of verification keys. Only content signed by one of them is accepted.
+    overwrite : bool
+        Whether content of another source may be replaced.
+    """
+
+    def __init__(
+        self, directory: str | os.PathLike[str] | None = None, *, memory: int = 1 << 30, **options: Any
+    ) -> None:
+        where = None if directory is None else os.fspath(directory)
+        super().__init__(_native.receive(where, memory, **options))
+        self._files: dict[str, bytes] | None = None
+
+    def __enter__(self) -> Receiver:
+        return self
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The files that were received into memory, by their names."""
+        self.wait()
+        if self._files is None:
+            self._files = dict(self._native.take_files())
+        return self._files
+
+
+def send(content: Content, *, expect: int = 0, **options: Any) -> dict[str, Any]:
+    """Send content until every receiver has verified it, and return the report. The parameters are those of `Sender`."""
+    with Sender(content, expect=expect, **options) as sender:
+        return sender.wait()
+
+
+def receive(directory: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
+    """Receive one session into a directory, and return the report. The parameters are those of `Receiver`."""
+    with Receiver(directory, **options) as receiver:
+        return receiver.wait()
+
+
+def receive_into(arrays: MutableMapping[str, Any], **options: Any) -> dict[str, Any]:
+    """Receive one session, and copy each of its files into the writable buffer of the same name. Return the report.
+
+    Parameters
+    ----------
+    arrays : dict
+        Writable contiguous buffers, as arrays of NumPy, by the names that the source uses.
+    **options
+        The parameters of `Receiver`. The limit of memory follows from the buffers.
+
+    Raises
+    ------
+    ValueError
+        If the names or the sizes of the content and the buffers differ. Then no buffer is changed.
+    """
+    views = {name: memoryview(array).cast("B") for name, array in arrays.items()}
+    readonly = [name for name, view in views.items() if view.readonly]
+    if readonly:
+        raise ValueError(f"the buffer {readonly[0]!r} is read-only")
+    options.setdefault("memory", max(1, sum(view.nbytes for view in views.values())))
+    with Receiver(**options) as receiver:
+        report, files = receiver.wait(), receiver.files
+    if set(files) != set(views):
+        raise ValueError(f"the content has {sorted(files)}, but there are buffers for {sorted(views)}")
+    for name, view in views.items():
+        if len(files[name]) != view.nbytes:
+            raise ValueError(f"{name!r} has {len(files[name])} bytes, but its buffer has {view.nbytes}")
+    for name, view in views.items():
+        view[:] = files[name]
+    return report
+
+
+def generate_key(*, signing: bool = False) -> tuple[str, str | None]:
+    """Create a group key, or a signing key with its verification key.
+
+    Returns
+    -------
+    tuple of str and (str or None)
+        The line of the key, and that of the verification key. Keep the first one secret.
+    """
+    return _native.generate_key(signing)
+
+
+def _divided(content: Content) -> tuple[list[str], list[tuple[str, bytes]]]:
+    """Return the paths, or the names and data, of content."""
+    if isinstance(content, (str, os.PathLike)):
+        return [os.fspath(content)], []
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        return [], [("data", bytes(content))]
+    if isinstance(content, Mapping):
+        if not content:
+            raise ValueError("there is nothing to send")
+        return [], [(name, memoryview(data).cast("B").tobytes()) for name, data in content.items()]
+    paths = [os.fspath(path) for path in content]
+    if not paths:
+        raise ValueError("there is nothing to send")
+    return paths, []
