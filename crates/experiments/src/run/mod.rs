@@ -17,8 +17,8 @@ use faircast_sim::{Mode, Options, Outcome, SimError, Watch};
 use faircast_topology::memory::{self, TooLarge};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 use stored_results::StoredResults;
 
@@ -76,7 +76,8 @@ impl Status {
     }
 }
 
-/// Receives the progress of runs. Any thread may call it, a few times per second.
+/// Receives the progress of runs: after each step of a run from the run's thread, and several times per second from the thread that
+/// called [`run`]. Calls do not overlap, and the progress never falls.
 pub trait Progress: Sync {
     /// Receives the present status.
     fn update(&self, status: &Status);
@@ -148,6 +149,10 @@ struct Work<'a> {
     next: AtomicUsize,
     stop: AtomicBool,
     state: Mutex<State>,
+    /// Notified when a thread has ended.
+    ended: Condvar,
+    /// Held during calls of `progress`.
+    telling: Mutex<()>,
     began: Instant,
     to_simulate: f64,
 }
@@ -159,10 +164,15 @@ struct State {
     /// Simulated seconds of the jobs that were already stored.
     stored: f64,
     done: usize,
+    /// Number of threads that run jobs.
+    threads: usize,
 }
 
 /// Number of progress reports in a run.
 const STEPS: u64 = 50;
+
+/// Interval of progress reports of the thread that called [`run`].
+const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 /// Runs all points with all seeds, or only the shard that the options select.
 ///
@@ -196,23 +206,29 @@ fn complete(
         jobs: &jobs,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
-        state: Mutex::new(State { results, simulated: vec![0.0; jobs.len()], stored: 0.0, done: 0 }),
+        state: Mutex::new(State { results, simulated: vec![0.0; jobs.len()], stored: 0.0, done: 0, threads }),
+        ended: Condvar::new(),
+        telling: Mutex::new(()),
         began,
         to_simulate: jobs.iter().map(|(point, _)| scenario.duration(*point)).sum(),
     };
     #[expect(clippy::disallowed_methods, reason = "runs share nothing, and their results are put in order")]
     std::thread::scope(|scope| {
-        (1..threads).for_each(|_| {
-            scope.spawn(|| work.take_jobs());
+        (0..threads).for_each(|_| {
+            scope.spawn(|| {
+                let _ended = Ended(&work);
+                work.take_jobs();
+            });
         });
-        work.take_jobs();
+        work.report();
     });
     let state = work.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut results: Vec<_> =
         state.results.into_iter().map(|result| result.unwrap_or(Err(RunError::Cancelled))).collect();
-    // A refused network cancels the remaining runs, so the error about the network is reported before all other errors.
-    let refused = |result: &Result<Done, RunError>| matches!(result, Err(RunError::Network { .. }));
-    if let Some(place) = results.iter().position(refused) {
+    // An error cancels the remaining runs, so it is reported before their cancellation. A refused network comes first.
+    let network = |result: &Result<Done, RunError>| matches!(result, Err(RunError::Network { .. }));
+    let other = |result: &Result<Done, RunError>| !matches!(result, Ok(_) | Err(RunError::Cancelled));
+    if let Some(place) = results.iter().position(network).or_else(|| results.iter().position(other)) {
         results.swap(0, place);
     }
     let mut all = known;
@@ -265,7 +281,28 @@ fn jobs(scenario: &Scenario, shard: Option<Shard>) -> Result<Vec<(usize, u64)>, 
     if mine.is_empty() { Err(RunError::EmptyShard(shard, all.len())) } else { Ok(mine) }
 }
 
+/// Records the end of a thread when it is dropped, even by a panic.
+struct Ended<'a, 'b>(&'a Work<'b>);
+
+impl Drop for Ended<'_, '_> {
+    fn drop(&mut self) {
+        self.0.lock().threads -= 1;
+        self.0.ended.notify_all();
+    }
+}
+
 impl Work<'_> {
+    /// Reports the progress until all threads have ended. A caller that must look for signals can do so in these reports.
+    fn report(&self) {
+        let mut state = self.lock();
+        while state.threads > 0 {
+            let waited = self.ended.wait_timeout(state, REPORT_EVERY);
+            drop(waited.unwrap_or_else(std::sync::PoisonError::into_inner));
+            self.pass_on();
+            state = self.lock();
+        }
+    }
+
     fn take_jobs(&self) {
         loop {
             if self.stop.load(Ordering::Relaxed) {
@@ -290,8 +327,14 @@ impl Work<'_> {
     }
 
     fn tell(&self, number: usize, simulated: f64) {
-        let mut state = self.lock();
-        state.simulated[number] = simulated;
+        self.lock().simulated[number] = simulated;
+        self.pass_on();
+    }
+
+    /// Passes the present status to the receiver of progress.
+    fn pass_on(&self) {
+        let _telling = self.telling.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let state = self.lock();
         let status = Status {
             done: state.done,
             runs: self.jobs.len(),
