@@ -1,6 +1,6 @@
 //! Runs until the means of some metrics are precise.
 
-use super::{Completed, Progress, RunError, RunOptions, assemble, complete};
+use super::{Completed, Progress, RunError, RunOptions, admit, assemble, complete};
 use crate::results::Results;
 use crate::scenario::Scenario;
 use crate::stats::Estimate;
@@ -47,10 +47,17 @@ pub fn run_until(
         }
     }
     let mut seeds = scenario.seeds().to_vec();
-    add_seeds(&mut seeds, FIRST.min(most));
+    add_seeds(&mut seeds, FIRST.min(most.max(1)));
     let mut done = BTreeMap::new();
     loop {
-        scenario.set_seeds(seeds.clone());
+        let before = scenario.seeds().to_vec();
+        scenario.set_seeds(seeds);
+        // The memory for results grows with each step. Completed runs are not lost at the limit.
+        if let (Err(RunError::Memory { .. }), false) = (admit(scenario, options).map(drop), done.is_empty()) {
+            scenario.set_seeds(before);
+            return Ok(PreciseResults { results: assemble(scenario, options, done), is_reached: false });
+        }
+        seeds = scenario.seeds().to_vec();
         done = complete(scenario, options, progress, done)?;
         let needed = runs_for(&done, scenario.points().len(), wanted);
         if needed <= seeds.len() || seeds.len() >= most {
@@ -85,7 +92,11 @@ fn runs_for(done: &Completed, points: usize, wanted: &[Precision]) -> usize {
                 .map(|(_, value)| *value)
                 .collect();
             let estimate = Estimate::of(&values);
-            let excess = estimate.half_width / (share * estimate.mean.abs());
+            let accepted = share * estimate.mean.abs();
+            if estimate.half_width <= accepted {
+                continue; // also a metric that is always 0
+            }
+            let excess = estimate.half_width / accepted;
             if excess.is_nan() || excess > 1.0 {
                 let more = (values.len() as f64 * excess * excess).ceil().min(1e9) as usize;
                 needed = needed.max(more).max(values.len() + 1);
@@ -116,6 +127,15 @@ mod tests {
         assert!(first.is_reached && second.is_reached && rough.len() < fine.len(), "{rough:?} and {fine:?}");
         let estimate = Estimate::of(&second.results.metric(0, "multicast.rate"));
         assert!(estimate.runs == fine.len() && estimate.half_width <= 0.04 * estimate.mean, "{estimate:?}");
+    }
+
+    #[test]
+    fn metric_that_is_always_zero_is_precise() {
+        let text = crate::scenario::template("dumbbell").expect("there is one").replace("100 s", "30 s");
+        let mut scenario = Scenario::parse(&text, "dumbbell").expect("it is valid");
+        let wanted = [Precision { metric: "multicast.excluded".into(), share: 0.01 }];
+        let done = run_until(&mut scenario, &RunOptions::default(), &Silent, &wanted, 100).expect("it runs");
+        assert!(done.is_reached && scenario.seeds().len() == FIRST, "{:?}", scenario.seeds());
     }
 
     #[test]
