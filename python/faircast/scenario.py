@@ -28,10 +28,11 @@ class Scenario:
     faircast.ScenarioError: ...
     """
 
-    __slots__ = ("_native",)
+    __slots__ = ("_native", "_points")
 
     def __init__(self, native: _native.Scenario) -> None:
         self._native = native
+        self._points: list[dict[str, float | str]] | None = None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, memory: int | None = None) -> Scenario:
@@ -125,7 +126,7 @@ class Scenario:
         ----------
         sweep : dict
             A list of values for each path of a key. The name of the axis is the last part of the path. `{name: {"set": paths, "to":
-            values}}` sets several keys, under another name.
+            values, "names": labels}}` sets several keys, under another name and with other labels of the values.
 
         Examples
         --------
@@ -158,7 +159,9 @@ class Scenario:
     @property
     def points(self) -> list[dict[str, float | str]]:
         """The points of the sweep: the value on each axis. A scenario without a sweep has one point without values."""
-        return self._native.points
+        if self._points is None:
+            self._points = self._native.points
+        return self._points
 
     @property
     def groups(self) -> list[str]:
@@ -183,4 +186,9 @@ class Scenario:
         return f"<Scenario {title!r}: {len(self.points)} points, {len(self.seeds)} seeds>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Scenario.parse, (self.text, self.file))
+        return (_restored, (self.text, self.file, self._native.memory))
+
+
+def _restored(text: str, file: str, memory: int) -> Scenario:
+    """Return a scenario that was pickled."""
+    return Scenario.parse(text, file, memory=memory)

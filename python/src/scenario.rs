@@ -69,6 +69,12 @@ impl Scenario {
         Scenario::of(py, &text, self.scenario.file(), self.memory)
     }
 
+    /// Maximum memory of a run in bytes.
+    #[getter]
+    fn memory(&self) -> u64 {
+        self.memory
+    }
+
     #[getter]
     fn title(&self) -> &str {
         self.scenario.title()

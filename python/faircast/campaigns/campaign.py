@@ -8,11 +8,12 @@ import time
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from typing import Any, Iterable, Iterator, Mapping
 
+from .. import _native
 from ..result import Result
 from ..running import Progress, ProgressLine, list_of_seeds
 from ..scenario import Scenario
 from ..table import Table
-from .executors import executor_of
+from .executors import executor_of, processors
 from .store import Store
 
 #: Duration of a task that a campaign aims at, in seconds. A task has several short runs, because each task costs about a millisecond.
@@ -49,13 +50,13 @@ class Campaign:
         memory: int | None = None,
     ) -> None:
         if not isinstance(scenario, Scenario):
-            scenario = Scenario.load(scenario)
+            scenario = Scenario.load(scenario, memory=memory)
         self.scenario = scenario if sweep is None else scenario.with_sweep(sweep)
         self.seeds = list_of_seeds(self.scenario.seeds if seeds is None else seeds)
         if not self.seeds:
             raise ValueError("there are no seeds; each seed is one run of each point")
         self.directory = os.path.abspath(directory)
-        self.memory = memory
+        self.memory = self.scenario._native.memory if memory is None else memory
         self._store = Store(self.directory)
 
     @property
@@ -86,7 +87,7 @@ class Campaign:
         """
         own = executor is None or isinstance(executor, str)
         if executor is None:
-            executor = ThreadPoolExecutor(os.cpu_count())
+            executor = ThreadPoolExecutor(processors())
         elif isinstance(executor, str):
             executor = executor_of(executor)
         bar = ProgressLine() if progress is True else None
@@ -113,7 +114,7 @@ class Campaign:
         try:
             while True:
                 for jobs in tasks.take(SUBMITTED - len(running)):
-                    task = executor.submit(make_runs, self.scenario.text, self.scenario.file, jobs, self.directory, self.memory)
+                    task = executor.submit(make_runs, _native.CODE, self.scenario.text, self.scenario.file, jobs, self.directory, self.memory)
                     running[task] = len(jobs)
                 if not running:
                     return
@@ -209,8 +210,18 @@ def _scenario(text: str, file: str, memory: int | None) -> Scenario:
     return Scenario.parse(text, file, memory=memory)
 
 
-def make_runs(text: str, file: str, jobs: list[tuple[int, int]], directory: str, memory: int | None) -> float:
-    """Make the missing ones of these runs in a worker. Return the duration in seconds."""
+def make_runs(code: str, text: str, file: str, jobs: list[tuple[int, int]], directory: str, memory: int | None) -> float:
+    """Make the missing ones of these runs in a worker. Return the duration in seconds.
+
+    Raises
+    ------
+    RuntimeError
+        If the worker has another version of the simulator than the campaign, whose runs may differ.
+    """
+    if code != _native.CODE:
+        raise RuntimeError(
+            f"the worker has the simulator {_native.CODE[:12]}, but the campaign has {code[:12]}: install the same package on all hosts"
+        )
     began = time.monotonic()
     scenario, store = _scenario(text, file, memory), Store(directory)
     for point, seed in jobs:

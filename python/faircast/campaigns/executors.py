@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from typing import Any, Callable
+
+
+def processors() -> int:
+    """Return the number of processors that this process may use, as an allocation of SLURM permits."""
+    return len(os.sched_getaffinity(0))
 
 
 def executor_of(name: str) -> Executor:
@@ -22,7 +28,7 @@ def executor_of(name: str) -> Executor:
         import multiprocessing
 
         # A forked process would inherit the threads and locks of the notebook.
-        return ProcessPoolExecutor(int(where) if where else None, multiprocessing.get_context("spawn"))
+        return ProcessPoolExecutor(int(where) if where else processors(), multiprocessing.get_context("spawn"))
     if kind == "dask":
         return dask_executor(where or None)
     if kind == "ray":
@@ -34,6 +40,35 @@ def executor_of(name: str) -> Executor:
 
 def _needs(package: str, extra: str) -> ImportError:
     return ImportError(f"this executor needs {package}; install it with: pip install 'faircast[{extra}]'")
+
+
+class DaskExecutor(Executor):
+    """An executor on a Dask cluster. Dask repeats the runs of a killed worker on another one.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The client.
+    closes : bool
+        Whether `shutdown` closes the client, and a cluster that the client has started.
+    **options
+        Options of `Client.get_executor`.
+    """
+
+    def __init__(self, client: Any, closes: bool, **options: Any) -> None:
+        self._client, self._closes = client, closes
+        # Runs are kept in a data set, so Dask's own cache by arguments must not answer for a run whose directory was removed.
+        self._inner: Executor = client.get_executor(**{"pure": False, **options})
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Start a call, and return its future."""
+        return self._inner.submit(fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the executor. Without `wait`, its calls are cancelled."""
+        self._inner.shutdown(wait=wait and not cancel_futures)
+        if self._closes:
+            self._client.close()
 
 
 def dask_executor(client: Any = None, **options: Any) -> Executor:
@@ -50,13 +85,10 @@ def dask_executor(client: Any = None, **options: Any) -> Executor:
         from distributed import Client
     except ImportError:
         raise _needs("distributed", "dask") from None
-    if not isinstance(client, Client):
-        connect: Callable[..., Any] = Client
-        client = connect(client)
-    # Runs are kept in a data set, so Dask's own cache by arguments must not answer for a run whose directory was removed.
-    options.setdefault("pure", False)
-    executor: Executor = client.get_executor(**options)
-    return executor
+    connect: Callable[..., Any] = Client
+    if isinstance(client, Client):
+        return DaskExecutor(client, False, **options)
+    return DaskExecutor(connect(client), True, **options)
 
 
 class RayExecutor(Executor):

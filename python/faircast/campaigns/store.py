@@ -2,7 +2,7 @@
 
 The name of a run's directory depends on everything that determines the run: the code of the simulator, the network at its point of
 the sweep, and the seed. So any number of writers can share a data set, campaigns can share runs, and a changed scenario repeats only
-the runs that the change affects. A directory gets its name when all its files are written.
+the runs that the change affects. A directory gets its name when all its files are written. `tables.txt` names them.
 
     DIRECTORY/code=HASH/run=FINGERPRINT-SEED/metrics.parquet
 """
@@ -11,14 +11,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-from itertools import count
 from pathlib import Path
+from uuid import uuid4
 
 from .. import _native
 from ..scenario import Scenario
-
-_NUMBERS = count()
 
 
 class Store:
@@ -39,15 +36,18 @@ class Store:
         except FileNotFoundError:
             return list(jobs)
         prints = [scenario.fingerprint(point)[:32] for point in range(len(scenario.points))]
-        return [(point, seed) for point, seed in jobs if f"run={prints[point]}-{seed}" not in present]
+        absent = [(point, seed) for point, seed in jobs if f"run={prints[point]}-{seed}" not in present]
+        # A network file system may list a directory as it was some seconds ago, so each path is looked up as well.
+        return [(point, seed) for point, seed in absent if not (self._code / f"run={prints[point]}-{seed}").is_dir()]
 
     def run(self, scenario: Scenario, point: int, seed: int, memory: int | None = None) -> bool:
         """Make a run and keep it. Return False if the data set already had it."""
         final = self.path(scenario, point, seed)
         if final.is_dir():
             return False
-        unfinished = self._code / f".unfinished-{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
-        unfinished.mkdir(parents=True)
+        self._code.mkdir(parents=True, exist_ok=True)
+        unfinished = self._code / f".unfinished-{uuid4().hex}"  # another host may have the same name and process numbers
+        unfinished.mkdir()
         try:
             _native.run_into(scenario._native, point, seed, os.fspath(unfinished), memory)
             try:
