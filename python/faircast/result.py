@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any, Mapping
 
@@ -39,7 +40,7 @@ class Result:
         self.is_precise: bool | None = None
         self._tables = tables
         self._native = native
-        self._values: dict[tuple[int, str], list[float]] | None = None
+        self._values: dict[tuple[int, str], dict[int, float]] | None = None
 
     @classmethod
     def of_run(cls, scenario: Scenario, seeds: list[int], native: _native.Results) -> Result:
@@ -136,7 +137,7 @@ class Result:
     def claims(self) -> Table:
         """The claims of the scenario, judged by these runs. A claim is `undecided` if its interval crosses a limit."""
         if self._native is None:
-            raise ValueError("the result of a campaign has no judged claims; run the campaign's scenario with `kept`")
+            raise ValueError("the claims of a campaign are not judged; `run` judges them, but repeats the runs")
         return Table(self._native.claims())
 
     @property
@@ -170,6 +171,8 @@ class Result:
     def values(self, metric: str, point: int | None = None, **at: Any) -> list[float]:
         """Return the values of a metric at one point, one for each seed, in the order of the seeds.
 
+        A run in which the metric has no defined value, as a delay without packets, has NaN.
+
         Parameters
         ----------
         metric : str
@@ -182,19 +185,21 @@ class Result:
         if self._values is None:
             columns = self.metrics.to_dict()
             self._values = {}
-            for number, name, value in zip(columns["point"], columns["metric"], columns["value"]):
-                self._values.setdefault((number, name), []).append(value)
+            for number, seed, name, value in zip(columns["point"], columns["seed"], columns["metric"], columns["value"]):
+                self._values.setdefault((number, name), {})[seed] = value
         number = self.point(**at) if point is None else point
         if (number, metric) not in self._values:
             known = sorted(name for where, name in self._values if where == number)
             raise KeyError(f"no metric {metric!r} at point {number}; there are {', '.join(known)}")
-        return list(self._values[number, metric])
+        values = self._values[number, metric]
+        return [values.get(seed, math.nan) for seed in self.seeds]
 
     def interval(
         self, metric: str, point: int | None = None, *, confidence: float = 0.95, method: str = "t", **at: Any
     ) -> stats.Interval:
-        """Return the mean of a metric over the runs of a point, with its confidence interval (`stats.interval`)."""
-        return stats.interval(self.values(metric, point, **at), confidence=confidence, method=method)
+        """Return the mean of a metric over the runs of a point that have it, with its confidence interval (`stats.interval`)."""
+        values = [value for value in self.values(metric, point, **at) if math.isfinite(value)]
+        return stats.interval(values, confidence=confidence, method=method)
 
     def compare(
         self, metric: str, first: Mapping[str, Any], second: Mapping[str, Any], *, confidence: float = 0.95, method: str = "t"
@@ -210,8 +215,15 @@ class Result:
             The metric.
         first, second : dict
             The values on the axes of the two points.
+
+        Returns
+        -------
+        stats.Interval
+            Its `runs` are the seeds with which both points have the metric.
         """
-        return stats.paired(self.values(metric, **first), self.values(metric, **second), confidence=confidence, method=method)
+        both = zip(self.values(metric, **first), self.values(metric, **second))
+        pairs = [pair for pair in both if all(map(math.isfinite, pair))]
+        return stats.paired([a for a, _ in pairs], [b for _, b in pairs], confidence=confidence, method=method)
 
     def warmup(self, flow: str, receiver: str = "all") -> list[dict[str, Any]]:
         """Return the warm-up of the rate of a flow in each run, by MSER-5, and the test for a trend after it.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 import time
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping, SupportsIndex
 
 from . import _native
 from .result import Result
@@ -43,7 +44,8 @@ def run(
         Number of simultaneous runs; 0 means one for each processor.
     progress : bool or callable
         Whether to print the progress to standard error; or a function of the number of completed runs, the number of all runs,
-        the completed share, and the remaining time in seconds or None. An exception of the function ends the runs.
+        the completed share, and the remaining time in seconds or None. It is called in this thread. An exception of the function
+        ends the runs.
     memory : int, optional
         Maximum memory of all simultaneous runs in bytes, by an estimate [default: 8 GiB].
     kept : path, optional
@@ -51,6 +53,7 @@ def run(
     until : dict, optional
         Required precision of metrics, as a share of their mean: `{"multicast.rate": 0.02}` adds seeds until the half width of the
         95 % interval of this metric is at most 2 % of its mean at every point. `seeds` are the first seeds then (at least 5).
+        An interval that decides about its own number of runs covers the mean slightly less often than in 95 % of cases.
     most_runs : int
         Maximum number of runs at each point with `until`. The result states whether the precision was reached
         (`Result.is_precise`).
@@ -74,7 +77,7 @@ def run(
     2
     """
     if not isinstance(scenario, Scenario):
-        scenario = Scenario.load(scenario)
+        scenario = Scenario.load(scenario, memory=memory)
     if sweep is not None:
         scenario = scenario.with_sweep(sweep)
     chosen = list_of_seeds(scenario.seeds if seeds is None else seeds)
@@ -94,9 +97,11 @@ def run(
             bar.close()
 
 
-def list_of_seeds(seeds: int | Iterable[int]) -> list[int]:
+def list_of_seeds(seeds: SupportsIndex | Iterable[int]) -> list[int]:
     """Return the seeds as a list."""
-    chosen = list(range(1, seeds + 1)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    if isinstance(seeds, SupportsIndex):
+        seeds = range(1, operator.index(seeds) + 1)
+    chosen = [operator.index(seed) for seed in seeds]
     if len(set(chosen)) < len(chosen):
         raise ValueError("a seed occurs twice, but two runs with the same seed are equal")
     return chosen

@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
+import time
 from typing import Any, AsyncIterator, Iterator, Mapping, MutableMapping, Sequence, Union
 
 from . import _native
@@ -23,6 +25,9 @@ Content = Union[str, "os.PathLike[str]", bytes, Sequence[Union[str, "os.PathLike
 #: Interval at which Ctrl-C is looked for during a wait, in seconds.
 _LOOK_EVERY = 0.2
 
+#: Maximum time in which a stopped session notifies its peers, in seconds.
+_GOODBYE = 2.0
+
 
 class _Session:
     """A running session: an iterator over its events, a context manager, and an awaitable."""
@@ -30,13 +35,18 @@ class _Session:
     def __init__(self, native: _native.Session) -> None:
         self._native = native
         self._report: dict[str, Any] | None = None
+        self._failure: BaseException | None = None
+        self._lock = threading.Lock()
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        """Stop the session if the block has raised an exception; otherwise wait for its end."""
-        if kind is not None:
-            self.stop()
-        elif self._report is None:
+        """Stop the session if the block has raised an exception; in any case wait for its end."""
+        if kind is None:
             self.wait()
+            return
+        self.stop()
+        until = time.monotonic() + _GOODBYE
+        while not self._native.is_finished() and time.monotonic() < until:
+            time.sleep(0.01)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Iterate over the events. Each is a dictionary with the name of the event in `event`."""
@@ -45,9 +55,12 @@ class _Session:
             if event is not None:
                 yield json.loads(event)
             elif self._native.is_finished():
-                while (event := self._native.next_event(0.0)) is not None:
-                    yield json.loads(event)
+                yield from self._queued()
                 return
+
+    def _queued(self) -> Iterator[dict[str, Any]]:
+        while (event := self._native.next_event(0.0)) is not None:
+            yield json.loads(event)
 
     async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
         """Iterate over the events without blocking the event loop."""
@@ -56,8 +69,8 @@ class _Session:
             if event is not None:
                 yield json.loads(event)
             elif self._native.is_finished():
-                while (event := self._native.next_event(0.0)) is not None:
-                    yield json.loads(event)
+                for queued in self._queued():
+                    yield queued
                 return
 
     def __await__(self) -> Any:
@@ -69,19 +82,25 @@ class _Session:
         return self.wait()
 
     def wait(self) -> dict[str, Any]:
-        """Wait for the end of the session, and return its report.
+        """Wait for the end of the session, and return its report. It may be called again.
 
         Raises
         ------
         TransferError
             If the session failed.
         """
-        if self._report is None:
-            for _ in self:
-                pass
-            report: dict[str, Any] = json.loads(self._native.join())
-            self._report = report
-        return self._report
+        for _ in self:
+            pass
+        with self._lock:
+            if self._report is None and self._failure is None:
+                try:
+                    self._report = json.loads(self._native.join())
+                except TransferError as failure:
+                    self._failure = failure
+            if self._failure is not None:
+                raise self._failure
+            assert self._report is not None
+            return self._report
 
     def stop(self) -> None:
         """End the session early. Its peers are notified."""
@@ -207,8 +226,10 @@ def receive_into(arrays: MutableMapping[str, Any], **options: Any) -> dict[str, 
     ------
     ValueError
         If the names or the sizes of the content and the buffers differ. Then no buffer is changed.
+    TransferError
+        If the content is larger than all buffers together.
     """
-    views = {name: memoryview(array).cast("B") for name, array in arrays.items()}
+    views = {name: _flat(name, array) for name, array in arrays.items()}
     readonly = [name for name, view in views.items() if view.readonly]
     if readonly:
         raise ValueError(f"the buffer {readonly[0]!r} is read-only")
@@ -236,6 +257,14 @@ def generate_key(*, signing: bool = False) -> tuple[str, str | None]:
     return _native.generate_key(signing)
 
 
+def _flat(name: str, data: Any) -> memoryview:
+    """Return the bytes of a buffer."""
+    view = memoryview(data)
+    if not view.c_contiguous:
+        raise ValueError(f"the elements of {name!r} are not in the order of C; numpy.ascontiguousarray makes such a copy")
+    return view.cast("B") if view.nbytes else memoryview(bytearray())
+
+
 def _divided(content: Content) -> tuple[list[str], list[tuple[str, bytes]]]:
     """Return the paths, or the names and data, of content."""
     if isinstance(content, (str, os.PathLike)):
@@ -245,7 +274,7 @@ def _divided(content: Content) -> tuple[list[str], list[tuple[str, bytes]]]:
     if isinstance(content, Mapping):
         if not content:
             raise ValueError("there is nothing to send")
-        return [], [(name, memoryview(data).cast("B").tobytes()) for name, data in content.items()]
+        return [], [(name, _flat(name, data).tobytes()) for name, data in content.items()]
     paths = [os.fspath(path) for path in content]
     if not paths:
         raise ValueError("there is nothing to send")

@@ -4,7 +4,7 @@ use faircast_experiments::edit::EditError;
 use faircast_experiments::repro::ReproError;
 use faircast_experiments::run;
 use faircast_experiments::scenario::{DiagnosticStyle, Diagnostics};
-use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 pyo3::create_exception!(
@@ -55,24 +55,24 @@ pub fn unchangeable(py: Python<'_>, error: &EditError) -> PyErr {
     }
 }
 
-/// Returns the exception for runs that failed. `interrupted` is the exception that a signal or a progress function raised.
-pub fn failed(error: &run::RunError, interrupted: Option<PyErr>) -> PyErr {
+/// Returns the exception for runs that failed.
+pub fn failed(error: &run::RunError) -> PyErr {
     match error {
-        run::RunError::Cancelled => {
-            interrupted.unwrap_or_else(|| PyKeyboardInterrupt::new_err(error.to_string()))
-        }
         run::RunError::NoMetric { .. } => PyKeyError::new_err(error.to_string()),
-        run::RunError::Memory { .. } => PyMemoryError::new_err(error.to_string()),
+        run::RunError::Memory { refused } => PyMemoryError::new_err(format!(
+            "{refused}; use fewer threads, simulate fewer receivers, or raise the limit: memory={}",
+            refused.total.div_ceil(1_000_000_000) * 1_000_000_000
+        )),
         run::RunError::Keep(_) => PyOSError::new_err(error.to_string()),
         _ => RunError::new_err(error.to_string()),
     }
 }
 
 /// Returns the exception for a figure that was not repeated.
-pub fn not_repeated(py: Python<'_>, error: &ReproError, interrupted: Option<PyErr>) -> PyErr {
+pub fn not_repeated(py: Python<'_>, error: &ReproError) -> PyErr {
     match error {
         ReproError::Edit(error) => unchangeable(py, error),
         ReproError::Scenario(faults) => faulty(py, faults),
-        ReproError::Run(error) => failed(error, interrupted),
+        ReproError::Run(error) => failed(error),
     }
 }

@@ -75,9 +75,8 @@ pub fn reproduce(
         ..Settings::default()
     };
     let watcher = Watcher::new(progress);
-    let done = py
-        .detach(|| repro::reproduce(entry, &settings, &watcher))
-        .map_err(|error| not_repeated(py, &error, watcher.exception()))?;
+    let outcome = py.detach(|| repro::reproduce(entry, &settings, &watcher));
+    let done = watcher.outcome(outcome)?.map_err(|error| not_repeated(py, &error))?;
     let figures = done.figures.iter().map(|(name, figure)| ((*name).to_owned(), figure.svg())).collect();
     Ok((judged("claims", &done.outcome.claims)?, figures))
 }

@@ -19,53 +19,43 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-/// Minimum time between two calls of a progress function.
-const CALL_EVERY: Duration = Duration::from_millis(100);
+use std::thread::{ThreadId, current};
 
 /// Calls a Python function with the progress of runs, and stops the runs when a signal arrives or the function raises an
-/// exception.
+/// exception. It does so in the thread that has started the runs, several times per second and once at the end.
 pub struct Watcher {
     function: Option<Py<PyAny>>,
-    state: Mutex<WatcherState>,
+    thread: ThreadId,
+    exception: Mutex<Option<PyErr>>,
     stops: AtomicBool,
-}
-
-#[derive(Default)]
-struct WatcherState {
-    called_at: Option<Instant>,
-    exception: Option<PyErr>,
 }
 
 impl Watcher {
     /// Creates a watcher that calls `function`, if there is one.
     pub fn new(function: Option<Py<PyAny>>) -> Watcher {
-        Watcher { function, state: Mutex::default(), stops: AtomicBool::new(false) }
-    }
-
-    /// Returns the exception that stopped the runs.
-    pub fn exception(&self) -> Option<PyErr> {
-        self.lock().exception.take()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, WatcherState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether it is time for a call.
-    fn is_due(&self, is_last: bool) -> bool {
-        let mut state = self.lock();
-        let now = Instant::now();
-        let is_due = is_last || state.called_at.is_none_or(|at| now.duration_since(at) >= CALL_EVERY);
-        if is_due {
-            state.called_at = Some(now);
+        Watcher {
+            function,
+            thread: current().id(),
+            exception: Mutex::default(),
+            stops: AtomicBool::new(false),
         }
-        is_due
+    }
+
+    /// Returns the outcome of runs, or the exception that a signal or the function has raised. An exception in the last call comes
+    /// too late to stop the runs, but is not lost.
+    pub fn outcome<T>(&self, outcome: T) -> PyResult<T> {
+        match self.lock().take() {
+            Some(exception) => Err(exception),
+            None => Ok(outcome),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<PyErr>> {
+        self.exception.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn call(&self, py: Python<'_>, status: &Status) -> PyResult<()> {
-        py.check_signals()?; // in other threads than the main one, this does nothing
+        py.check_signals()?; // does nothing unless this is the main thread
         if let Some(function) = &self.function {
             let left = status.remaining().map(|left| left.as_secs_f64());
             let share = status.simulated / status.to_simulate;
@@ -77,11 +67,11 @@ impl Watcher {
 
 impl Progress for Watcher {
     fn update(&self, status: &Status) {
-        if self.stops.load(Ordering::Relaxed) || !self.is_due(status.done == status.runs) {
+        if self.stops.load(Ordering::Relaxed) || current().id() != self.thread {
             return;
         }
         if let Err(exception) = Python::attach(|py| self.call(py, status)) {
-            self.lock().exception.get_or_insert(exception);
+            self.lock().get_or_insert(exception);
             self.stops.store(true, Ordering::Relaxed);
         }
     }
@@ -151,7 +141,20 @@ pub fn run_into(
     memory: Option<u64>,
 ) -> PyResult<()> {
     let done = run(py, scenario, vec![seed], Some(point), 1, memory, None, None)?;
-    write_tables(py, &results::tables_of_run(&done.results), &directory).map(drop)
+    let tables = results::tables_of_run(&done.results);
+    write_tables(py, &tables, &directory)?;
+    // The list of tables shows later whether a table had no rows or its file was lost.
+    let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+    std::fs::write(directory.join(LIST), names.join("\n")).map_err(PyErr::from)
+}
+
+/// File with the names of a run's tables that have rows.
+const LIST: &str = "tables.txt";
+
+/// Whether a run is complete and this table of it has no rows.
+fn has_no_rows(directory: &Path, name: &str) -> bool {
+    let names = std::fs::read_to_string(directory.join(LIST));
+    names.is_ok_and(|names| !names.lines().any(|line| line == name))
 }
 
 /// Concatenates a table of single runs: point, seed and directory of each.
@@ -172,8 +175,7 @@ pub fn stack_runs(
         }
         let table = match File::open(&path) {
             Ok(file) => from_parquet(name, file).map_err(wrong)?,
-            // A table without rows has no file.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && directory.is_dir() => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && has_no_rows(directory, name) => {
                 table::Table { name: name.to_owned(), columns: Vec::new() }
             }
             Err(error) => return Err(wrong(error.to_string())),
@@ -216,9 +218,8 @@ pub fn run(
     let shard = point.map(|point| Shard { index: point + 1, of: points });
     let options = RunOptions { shard, ..options(threads, memory, kept)? };
     let watcher = Watcher::new(progress);
-    let results = py
-        .detach(|| runs::run(&scenario, &options, &watcher))
-        .map_err(|error| failed(&error, watcher.exception()))?;
+    let outcome = py.detach(|| runs::run(&scenario, &options, &watcher));
+    let results = watcher.outcome(outcome)?.map_err(|error| failed(&error))?;
     Ok(Results { results, scenario })
 }
 
@@ -248,9 +249,8 @@ pub fn run_until(
     let until: Vec<Precision> =
         until.into_iter().map(|(metric, share)| Precision { metric, share }).collect();
     let watcher = Watcher::new(progress);
-    let done = py
-        .detach(|| precision::run_until(&mut scenario, &options, &watcher, &until, most_runs))
-        .map_err(|error| failed(&error, watcher.exception()))?;
+    let outcome = py.detach(|| precision::run_until(&mut scenario, &options, &watcher, &until, most_runs));
+    let done = watcher.outcome(outcome)?.map_err(|error| failed(&error))?;
     let seeds = scenario.seeds().to_vec();
     Ok((Results { results: done.results, scenario }, seeds, done.is_reached))
 }

@@ -58,6 +58,12 @@ def test_failures_are_exceptions_with_their_kind(tmp_path: Path) -> None:
     with pytest.raises(fc.TransferError) as caught:
         fc.send(b"x", join_timeout=0.5, **LOOPBACK)
     assert caught.value.kind == "transfer"
+    sender = fc.Sender(b"x", join_timeout=0.5, **LOOPBACK)
+    for _ in range(2):
+        with pytest.raises(fc.TransferError):
+            sender.wait()
+    with pytest.raises(ValueError, match="order of C"):
+        fc.send({"x": numpy.asfortranarray(numpy.ones((2, 3)))}, **LOOPBACK)
     with pytest.raises(fc.TransferError) as caught:
         fc.send(tmp_path / "none", **LOOPBACK)
     assert "none" in str(caught.value)
