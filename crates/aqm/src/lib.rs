@@ -15,9 +15,10 @@
 //! | [`loss`] | losses on the wire: Bernoulli, Gilbert-Elliott |
 //! | [`link`] | a link: rate, delay, queue and losses |
 //! | [`analysis`] | models for the design of queues |
+//! | [`conformance`] | properties of every discipline, also for tests of other crates |
 //!
 //! Each discipline has a file, a `mod` line and a line in the list of [`spec`]. A discipline of another crate is passed to
-//! [`Link::with_discipline`].
+//! [`Link::with_discipline`], or registered in [`spec::QUEUES`] and named `own:NAME` in specifications.
 
 pub mod analysis;
 mod any;
@@ -28,6 +29,7 @@ pub mod blue;
 pub mod bred;
 pub mod cobalt;
 pub mod codel;
+pub mod conformance;
 pub mod discipline;
 pub mod drop_tail;
 pub mod drr;

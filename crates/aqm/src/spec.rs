@@ -7,8 +7,23 @@ use crate::{
     avq, blue, bred, cobalt, codel, drr, dualpi2, fifo, fq_codel, fred, paqm, pi, pie, red, rem, sfb, sfc,
     sred,
 };
+use faircast_core::own::{Own, OwnFactory, Registry};
 use faircast_core::spec::{self, Described, SpecError};
 use faircast_core::time::{Rate, Span};
+
+/// The disciplines that this program has registered.
+pub static QUEUES: Registry<dyn QueueFactory> = Registry::new("queue");
+
+/// Creates queue disciplines of another crate, named `own:NAME`, with options after a comma.
+pub trait QueueFactory: OwnFactory {
+    /// Creates the discipline for a link of this rate and propagation delay: a boxed [`Discipline`](crate::Discipline) or
+    /// [`Qdisc`](crate::Qdisc), converted by `into`.
+    fn queue(&self, options: &str, rate: Rate, delay: Span) -> AnyDiscipline;
+    /// Returns whether the discipline marks ECN-capable packets.
+    fn marks(&self, options: &str) -> bool {
+        options.split(',').any(|option| option == "ecn")
+    }
+}
 
 /// Declares an enum of disciplines that can be read, checked, displayed and built. Each variant holds one [`Written`].
 macro_rules! disciplines {
@@ -17,6 +32,8 @@ macro_rules! disciplines {
         #[derive(Debug, Clone, Copy, PartialEq)]
         pub enum QueueSpec {
             $($(#[$doc])* $variant($held),)+
+            /// A discipline of another crate.
+            Own(Own<dyn QueueFactory>),
         }
 
         impl QueueSpec {
@@ -27,6 +44,7 @@ macro_rules! disciplines {
             pub fn checked(self) -> Result<QueueSpec, SpecError> {
                 match &self {
                     $(QueueSpec::$variant(held) => held.check().map(|()| self),)+
+                    QueueSpec::Own(_) => Ok(self),
                 }
             }
 
@@ -34,10 +52,11 @@ macro_rules! disciplines {
             pub fn build(&self, rate: Rate, delay: Span) -> AnyDiscipline {
                 match self {
                     $(QueueSpec::$variant(held) => held.make(rate, delay).into(),)+
+                    QueueSpec::Own(own) => own.factory().queue(own.options(), rate, delay),
                 }
             }
 
-            /// Returns the textual form of each discipline, with its options.
+            /// Returns the textual form of each built-in discipline, with its options.
             pub fn known() -> Vec<(&'static str, Vec<Described>)> {
                 vec![$((<$held>::FORM, <$held>::described())),+]
             }
@@ -47,6 +66,9 @@ macro_rules! disciplines {
             type Err = SpecError;
 
             fn from_str(text: &str) -> Result<QueueSpec, SpecError> {
+                if let Some(own) = QUEUES.read(text, ',') {
+                    return own.map(QueueSpec::Own);
+                }
                 let (name, options) = spec::split(text);
                 $(if name == <$held>::NAME {
                     return <$held>::read(options).map(QueueSpec::$variant).and_then(QueueSpec::checked);
@@ -61,6 +83,8 @@ macro_rules! disciplines {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 match self {
                     $(QueueSpec::$variant(held) => write!(f, "{},{}", <$held>::NAME, held.options()),)+
+                    QueueSpec::Own(own) if own.options().is_empty() => f.write_str(own.name()),
+                    QueueSpec::Own(own) => write!(f, "{},{}", own.name(), own.options()),
                 }
             }
         }
@@ -112,8 +136,12 @@ disciplines! {
 impl QueueSpec {
     /// Whether the discipline marks ECN-capable packets.
     pub fn marks(&self) -> bool {
-        // In all disciplines the option for marks is named `ecn`.
-        matches!(self, QueueSpec::DualPi2(_)) || self.to_string().split(',').any(|option| option == "ecn")
+        match self {
+            QueueSpec::DualPi2(_) => true,
+            QueueSpec::Own(own) => own.factory().marks(own.options()),
+            // In all other disciplines the option for marks is named `ecn`.
+            _ => self.to_string().split(',').any(|option| option == "ecn"),
+        }
     }
 
     /// A buffer that never drops.

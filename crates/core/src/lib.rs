@@ -11,6 +11,7 @@
 //! | [`estimate`] [`suppress`] [`rate`] | shared parts of schemes: means, round-trip times, throughput; delays; pacing, gates, guards |
 //! | [`schemes`] [`routers`] | the schemes, by name; nodes that do more than forward |
 //! | [`spec`] | names with options as text |
+//! | [`own`] | registries of congestion control and queues of other crates |
 //! | [`half`] | the 16-bit numbers of marks |
 //! | [`delivery`] | gaps, requests, and the schedule of repairs |
 
@@ -23,6 +24,7 @@ pub mod delivery;
 pub mod estimate;
 pub mod half;
 pub mod node;
+pub mod own;
 pub mod packet;
 pub mod rate;
 #[cfg(test)]

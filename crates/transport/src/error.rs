@@ -376,6 +376,14 @@ pub enum ConfigError {
         /// Room in the announcement, in bytes.
         most: usize,
     },
+    /// A scheme or a policy of another crate, which receivers do not have.
+    #[error(
+        "{scheme} runs only in simulations, because receivers have the built-in schemes alone: choose one of them"
+    )]
+    OwnScheme {
+        /// Name of the scheme.
+        scheme: &'static str,
+    },
     /// The group has so high an address or port that there are not enough groups for all layers.
     #[error(
         "{scheme} sends {layers} layers, but there is no group for layer {top} by {by}, starting at {group}; choose a lower group, groups by {other}, or fewer layers"

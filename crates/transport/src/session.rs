@@ -16,6 +16,7 @@ use crate::source::block_source::BlockSource;
 use crate::source::scheduler::streams::{Cut, Fill, Streams};
 use crate::source::scheduler::{Scheduler, in_rounds, of_blocks};
 use crate::worker::Worker;
+use faircast_core::own;
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -132,6 +133,9 @@ impl Receiver {
 /// If the configuration is contradictory.
 pub fn check(config: &mut SendConfig) -> Result<Vec<SocketAddr>, Error> {
     check_limits(config.min, config.max, config.slow)?;
+    if config.scheme.to_string().contains(own::PREFIX) {
+        return Err(Error::Config(ConfigError::OwnScheme { scheme: config.scheme.name() }));
+    }
     config.scheme = scheme_for(config.scheme, &config.content)?;
     if config.sign.is_some() && matches!(config.content, Content::Layers { .. }) {
         return Err(Error::Config(ConfigError::LayersUnsigned));

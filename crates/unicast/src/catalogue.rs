@@ -2,7 +2,7 @@
 
 use super::tcp::{self, Handshake, Switch, Variant};
 use super::{Feedback, Segment, Sender, SenderView, Sink};
-use super::{cmtcp, rap, tfrc};
+use super::{cmtcp, own, rap, tfrc};
 use faircast_core::node::{Cx, Departure};
 use faircast_core::spec::{self, Described, NumberRange, Opt, SpecError};
 use faircast_core::time::Time;
@@ -20,6 +20,8 @@ pub enum Protocol {
     Rap(rap::Config),
     /// CMTCP: TCP's formula, recomputed at fixed times.
     Cmtcp(cmtcp::Config),
+    /// A protocol of another crate.
+    Own(own::Config),
 }
 
 /// A protocol of the catalogue, described for users.
@@ -33,7 +35,7 @@ pub struct Entry {
     pub source: &'static str,
 }
 
-/// All protocols.
+/// All built-in protocols.
 pub const CATALOGUE: &[Entry] = &[
     Entry { name: "tcp-tahoe", summary: "TCP with slow start after every loss", source: "Jacobson 1988" },
     Entry { name: "tcp-reno", summary: "TCP with fast recovery", source: "RFC 2581" },
@@ -274,6 +276,7 @@ impl Protocol {
             Protocol::Tfrc(_) => "tfrc",
             Protocol::Rap(_) => "rap",
             Protocol::Cmtcp(_) => "cmtcp",
+            Protocol::Own(config) => config.own.name(),
         }
     }
 
@@ -285,6 +288,7 @@ impl Protocol {
             Protocol::Tfrc(config) => config.packet_size = bytes,
             Protocol::Rap(config) => config.packet_size = bytes,
             Protocol::Cmtcp(config) => config.packet_size = bytes,
+            Protocol::Own(config) => config.packet_size = bytes,
         }
         self
     }
@@ -298,6 +302,7 @@ impl Protocol {
             Protocol::Cmtcp(config) => {
                 AnySender::Rare(Box::new(RareSender::Cmtcp(cmtcp::Sender::new(*config))))
             }
+            Protocol::Own(config) => AnySender::Rare(Box::new(RareSender::Own(config.sender()))),
         }
     }
 
@@ -307,6 +312,7 @@ impl Protocol {
             Protocol::Tcp(config) => AnySink::Tcp(tcp::Sink::new(config)),
             Protocol::Tfrc(config) => AnySink::Tfrc(Box::new(tfrc::Sink::new(config))),
             Protocol::Rap(_) | Protocol::Cmtcp(_) => AnySink::Rap(rap::Sink::default()),
+            Protocol::Own(config) => AnySink::Own(config.sink()),
         }
     }
 }
@@ -316,6 +322,9 @@ impl FromStr for Protocol {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Protocol, SpecError> {
+        if let Some(own) = own::PROTOCOLS.read(text, ',') {
+            return own.map(|own| Protocol::Own(own::Config::new(own)));
+        }
         let (name, options) = spec::split(text);
         let mut protocol = match name {
             "tcp-tahoe" => Protocol::Tcp(tcp::Config::ns235(Variant::Tahoe)),
@@ -347,6 +356,7 @@ impl FromStr for Protocol {
             Protocol::Tfrc(config) => spec::configure(config, options, &of, &[TFRC_OPTIONS])?,
             Protocol::Rap(config) => spec::configure(config, options, &of, &[RAP_OPTIONS])?,
             Protocol::Cmtcp(config) => spec::configure(config, options, &of, &[CMTCP_OPTIONS])?,
+            Protocol::Own(_) => {}
         }
         Ok(protocol)
     }
@@ -370,6 +380,10 @@ macro_rules! each_options {
             }
             Protocol::Cmtcp($config) => {
                 let $options = CMTCP_OPTIONS.iter();
+                $of
+            }
+            Protocol::Own($config) => {
+                let $options = own::OPTIONS.iter();
                 $of
             }
         }
@@ -400,7 +414,7 @@ impl Protocol {
 }
 
 /// Any protocol's sender.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum AnySender {
     /// TCP.
     Tcp(tcp::Sender),
@@ -411,16 +425,18 @@ pub enum AnySender {
 }
 
 /// Senders of the rarer protocols.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum RareSender {
     /// RAP.
     Rap(rap::Sender),
     /// CMTCP.
     Cmtcp(cmtcp::Sender),
+    /// The sender of a protocol of another crate.
+    Own(own::Sender),
 }
 
 /// Any protocol's receiver.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum AnySink {
     /// TCP.
     Tcp(tcp::Sink),
@@ -428,6 +444,8 @@ pub enum AnySink {
     Tfrc(Box<tfrc::Sink>),
     /// RAP and CMTCP.
     Rap(rap::Sink),
+    /// The receiver of a protocol of another crate.
+    Own(own::Sink),
 }
 
 /// Forwards a call of the enum to the sender or receiver in it.
@@ -479,7 +497,7 @@ macro_rules! dispatch {
 }
 
 dispatch!(#[inline] AnySender: Tcp, Tfrc, Rare);
-dispatch!(RareSender: Rap, Cmtcp);
+dispatch!(RareSender: Rap, Cmtcp, Own);
 
 macro_rules! each_sink {
     ($value:expr, $inner:ident => $call:expr) => {
@@ -487,6 +505,7 @@ macro_rules! each_sink {
             AnySink::Tcp($inner) => $call,
             AnySink::Tfrc($inner) => $call,
             AnySink::Rap($inner) => $call,
+            AnySink::Own($inner) => $call,
         }
     };
 }

@@ -12,6 +12,7 @@
 //! | [`cocoon`] | COCOON: connections that share information about congestion |
 //! | [`macroflow`] | TCP-Int and the Congestion Manager: connections under one window |
 //! | [`coordination`] | methods of sharing by name and options |
+//! | [`own`] | protocols of other crates |
 //! | `catalogue` | protocols by name and options |
 
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ pub mod cmtcp;
 pub mod cocoon;
 pub mod coordination;
 pub mod macroflow;
+pub mod own;
 pub mod rap;
 pub mod rtt;
 pub mod tcp;

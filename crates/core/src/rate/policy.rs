@@ -4,6 +4,7 @@
 
 use super::equation::{Averaging, Equation};
 use super::{Aimd, Binomial, Start};
+use crate::own::{Boxed, Own, OwnFactory, Registry};
 use crate::spec::{Form, NumberRange};
 use crate::time::{Rate, Span};
 use std::fmt;
@@ -52,10 +53,21 @@ pub enum PolicyChoice {
     Binomial(Binomial),
     /// [`Equation`] with these weights.
     Equation(Averaging),
+    /// A policy of another crate.
+    Own(Own<dyn PolicyFactory>),
+}
+
+/// The policies that this program has registered.
+pub static POLICIES: Registry<dyn PolicyFactory> = Registry::new("policy");
+
+/// Creates policies of another crate, named `own:NAME`, with options after a second colon.
+pub trait PolicyFactory: OwnFactory {
+    /// Creates the policy of a source.
+    fn policy(&self, options: &str) -> Box<dyn RatePolicy + Send>;
 }
 
 /// The state of any policy.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum AnyPolicy {
     /// [`Aimd`].
     Aimd(Aimd),
@@ -63,6 +75,8 @@ pub enum AnyPolicy {
     Binomial(Binomial),
     /// [`Equation`]; boxed, because a simulation may have thousands of sources with other policies.
     Equation(Box<Equation>),
+    /// A policy of another crate.
+    Own(Boxed<dyn RatePolicy + Send>),
 }
 
 impl PolicyChoice {
@@ -79,6 +93,14 @@ impl PolicyChoice {
         Form::word("tfrc", |_| PolicyChoice::Equation(Averaging::Thesis)),
     ];
 
+    /// Reads a choice; returns `None` if the text has none of the forms and names no registered policy.
+    pub fn read(text: &str) -> Option<PolicyChoice> {
+        match POLICIES.read(text, ':') {
+            Some(own) => own.ok().map(PolicyChoice::Own),
+            None => Form::read_any(PolicyChoice::FORMS, text),
+        }
+    }
+
     /// Creates the policy for a session with a low initial rate.
     pub fn policy(self) -> AnyPolicy {
         self.policy_after(Start::Linear)
@@ -92,6 +114,7 @@ impl PolicyChoice {
             PolicyChoice::Equation(averaging) => {
                 AnyPolicy::Equation(Box::new(Equation::new(averaging, start)))
             }
+            PolicyChoice::Own(own) => AnyPolicy::Own(Boxed(own.factory().policy(own.options()))),
         }
     }
 }
@@ -102,6 +125,7 @@ impl RatePolicy for AnyPolicy {
             AnyPolicy::Aimd(policy) => policy.on_departure(),
             AnyPolicy::Binomial(policy) => policy.on_departure(),
             AnyPolicy::Equation(policy) => policy.on_departure(),
+            AnyPolicy::Own(policy) => policy.on_departure(),
         }
     }
 
@@ -110,6 +134,7 @@ impl RatePolicy for AnyPolicy {
             AnyPolicy::Aimd(policy) => policy.on_tick(at),
             AnyPolicy::Binomial(policy) => policy.on_tick(at),
             AnyPolicy::Equation(policy) => policy.on_tick(at),
+            AnyPolicy::Own(policy) => policy.on_tick(at),
         }
     }
 
@@ -118,6 +143,7 @@ impl RatePolicy for AnyPolicy {
             AnyPolicy::Aimd(policy) => policy.on_congestion(at, congestion),
             AnyPolicy::Binomial(policy) => policy.on_congestion(at, congestion),
             AnyPolicy::Equation(policy) => policy.on_congestion(at, congestion),
+            AnyPolicy::Own(policy) => policy.on_congestion(at, congestion),
         }
     }
 }
@@ -130,6 +156,8 @@ impl fmt::Display for PolicyChoice {
             PolicyChoice::Binomial(Binomial { k, l }) => write!(f, "binomial:{k}:{l}"),
             PolicyChoice::Equation(Averaging::Thesis) => f.write_str("equation"),
             PolicyChoice::Equation(Averaging::Rfc5348) => f.write_str("equation:rfc5348"),
+            PolicyChoice::Own(own) if own.options().is_empty() => f.write_str(own.name()),
+            PolicyChoice::Own(own) => write!(f, "{}:{}", own.name(), own.options()),
         }
     }
 }
@@ -140,7 +168,7 @@ mod tests {
 
     #[test]
     fn every_policy_is_parsed_from_its_own_name() {
-        let read = |name| Form::read_any(PolicyChoice::FORMS, name);
+        let read = PolicyChoice::read;
         for name in ["aimd", "binomial:0.5:0.5", "binomial:1:0", "equation", "equation:rfc5348"] {
             assert_eq!(read(name).map(|choice| choice.to_string()).as_deref(), Some(name));
         }

@@ -207,7 +207,7 @@ macro_rules! policy {
             || $crate::spec::Form::list($crate::rate::PolicyChoice::FORMS),
             |config| config.policy.to_string(),
             |config, text| {
-                config.policy = $crate::spec::Form::read_any($crate::rate::PolicyChoice::FORMS, text)?;
+                config.policy = $crate::rate::PolicyChoice::read(text)?;
                 Some(())
             },
             "rule of the rate's growth and reduction",
@@ -285,7 +285,10 @@ impl Scheme {
 
     /// Returns the scheme's name.
     pub const fn name(&self) -> &'static str {
-        self.entry().name
+        match self {
+            Scheme::Own(config) => config.own.name(),
+            _ => self.entry().name,
+        }
     }
 
     /// Returns the scheme's number in packets.
@@ -422,6 +425,9 @@ impl Scheme {
     /// Returns the options whose values differ from the preset for real networks, as text that [`Scheme::from_str`] accepts after
     /// the name: `beta=0.7,start=linear`.
     pub fn options(&self) -> String {
+        if let Scheme::Own(config) = self {
+            return config.own.options().to_owned();
+        }
         fn of<C: Configure>(config: &C) -> String {
             let (preset, common) = (transport::<C>(), common_of::<C>());
             let all = common.iter().chain(C::OPTIONS).chain(C::MORE);
@@ -441,6 +447,9 @@ impl FromStr for Scheme {
         fn of<C: Configure>(config: &mut C, options: &str) -> Result<(), SpecError> {
             let name = format!("scheme {}", C::ENTRY.name);
             spec::configure(config, options, &name, &[&common_of(), C::OPTIONS, C::MORE])
+        }
+        if let Some(own) = Scheme::own(text) {
+            return own;
         }
         let (name, options) = spec::split(text);
         let mut scheme = Scheme::named(name).ok_or_else(|| SpecError::UnknownName {

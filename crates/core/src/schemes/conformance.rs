@@ -8,9 +8,10 @@
 //! - Before the start, a source only measures round-trip times, and has no deadline.
 //! - The number of effects of a call is bounded.
 //! - The same operations give the same trace, bit for bit.
+//!
+//! A crate with its own scheme calls [`check`] in a test.
 
-use super::ormcc::{AcrossSwitch, Config, SwitchOn};
-use super::{AnyReceiver, AnySource, CATALOGUE, Scheme};
+use super::{AnyReceiver, AnySource, Scheme};
 use crate::node::{Cx, Departure, Effects, Observation, Receiver as _, Source as _, SourceControl, Tally};
 use crate::packet::{
     Arrival, Cause, Data, Echo, Flags, Hole, Holes, Knows, Layer, LayerStates, Mark, Payload, ReceiverId,
@@ -20,6 +21,7 @@ use crate::rate::Bounds;
 use crate::rng::Rng;
 use crate::time::{Rate, Span, Time};
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
 const SIZE: u16 = 1000;
 /// Maximum number of effects of one call.
@@ -27,58 +29,20 @@ const FEW: usize = 4;
 /// Maximum number of deadlines that are processed on time during one advance of the time.
 const ON_TIME: usize = 200;
 
-/// Returns the schemes under test, each with several settings: as in the paper, for real networks, with limits, and in variants.
-/// The environment variable `FAIRCAST_SCHEME=NAME` selects a single scheme.
-fn schemes() -> Vec<Scheme> {
-    let literal =
-        Config { across_switch: AcrossSwitch::Continue, switch_on: SwitchOn::Average, ..Config::published() };
-    let limited = Bounds { min: Rate::from_bps(50_000.0), max: Rate::from_mbps(3.0) };
-    let mut all = vec![Scheme::Ormcc(literal)];
-    for entry in CATALOGUE {
-        let parsed =
-            |options: &str| -> Scheme { format!("{},{options}", entry.name).parse().expect("valid") };
-        let seed = parsed("preset=published");
-        all.push(seed);
-        all.push(parsed("preset=transport").with_packet_size(SIZE).with_short_history());
-        all.push(parsed("preset=published,start=doubling").with_bounds(limited));
-    }
-    for policy in ["sqrt", "iiad", "equation"] {
-        all.push(format!("ormcc,policy={policy},preset=published").parse().expect("valid"));
-    }
-    for options in ["policy=equation", "li2le=off,filter=none,atf=off", "filter=lprf,prune=off,backoff=0.05"]
-    {
-        all.push(format!("le-sbcc,preset=published,{options}").parse().expect("valid"));
-    }
-    for text in ["mca,mode=bin,preset=published", "mca,mode=bin", "mca-plus,suppress=nobody,policy=sqrt"] {
-        all.push(text.parse::<Scheme>().expect("valid").with_packet_size(SIZE).with_short_history());
-    }
-    for options in [
-        "preset=published,law=steady",
-        "preset=published,law=seconds",
-        "aim=friendly,answers=all",
-        "probe=off,law=printed",
-    ] {
-        let scheme: Scheme = format!("raccoom,{options}").parse().expect("valid");
-        all.push(scheme.with_packet_size(SIZE).with_short_history());
-    }
-    for options in ["begin=start,da=0.6", "repair=tree,outstanding=any", "answers=all,exclude=2"] {
-        let scheme: Scheme = format!("rmanp,{options}").parse().expect("valid");
-        all.push(scheme.with_packet_size(SIZE).with_short_history());
-    }
-    for options in [
-        "n=2,j=1",
-        "preset=published,control=ormcc,n=2,j=1,taf=product",
-        "control=tfmcc,start=linear",
-        "control=pgmcc",
-    ] {
-        let scheme: Scheme = format!("gmcc,{options}").parse().expect("valid");
-        all.push(scheme.with_packet_size(SIZE).with_short_history());
-    }
-    if let Ok(only) = std::env::var("FAIRCAST_SCHEME") {
-        all.retain(|scheme| scheme.name() == only);
-        assert!(!all.is_empty(), "FAIRCAST_SCHEME={only}: there is no such scheme");
-    }
-    all
+/// Number of random sequences of operations.
+const CASES: u32 = 96;
+
+/// Checks the properties of a scheme with random operations.
+///
+/// # Panics
+/// If the scheme lacks a property; the message has a short sequence of operations that shows it.
+pub fn check(scheme: &Scheme) {
+    let config = ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = TestRunner::new(config);
+    let sources = runner.run(&source_ops(), |(ops, probes)| check_source(scheme, &ops, probes));
+    sources.unwrap_or_else(|wrong| panic!("source of {scheme}: {wrong}"));
+    let receivers = runner.run(&packets(), |packets| check_receiver(scheme, &packets));
+    receivers.unwrap_or_else(|wrong| panic!("receiver of {scheme}: {wrong}"));
 }
 
 /// Inputs of a source.
@@ -539,27 +503,105 @@ fn receiver_trace(scheme: &Scheme, packets: &[Packet], spurious: Spurious) -> Tr
     trace
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+/// Generates operations of a source, and a number of probes before its start.
+fn source_ops() -> impl Strategy<Value = (Vec<SourceOp>, u8)> {
+    (prop::collection::vec(source_op(), 1..120), prop_oneof![2 => Just(0u8), 1 => 1u8..40])
+}
 
-    #[test]
-    fn every_source_fulfils_its_contract(
-        ops in prop::collection::vec(source_op(), 1..120),
-        probes in prop_oneof![2 => Just(0u8), 1 => 1u8..40],
-    ) {
-        for scheme in schemes() {
-            let trace = source_trace(&scheme, &ops, probes, Spurious::No);
-            prop_assert_eq!(trace, source_trace(&scheme, &ops, probes, Spurious::No), "the same again");
-            prop_assert_eq!(trace, source_trace(&scheme, &ops, probes, Spurious::Yes), "with early calls");
+/// Generates packets that arrive at a receiver.
+fn packets() -> impl Strategy<Value = Vec<Packet>> {
+    prop::collection::vec(packet(), 1..400)
+}
+
+fn check_source(scheme: &Scheme, ops: &[SourceOp], probes: u8) -> Result<(), TestCaseError> {
+    let trace = source_trace(scheme, ops, probes, Spurious::No);
+    prop_assert_eq!(trace, source_trace(scheme, ops, probes, Spurious::No), "the same again");
+    prop_assert_eq!(trace, source_trace(scheme, ops, probes, Spurious::Yes), "with early calls");
+    Ok(())
+}
+
+fn check_receiver(scheme: &Scheme, packets: &[Packet]) -> Result<(), TestCaseError> {
+    let trace = receiver_trace(scheme, packets, Spurious::No);
+    prop_assert_eq!(trace, receiver_trace(scheme, packets, Spurious::No), "the same again");
+    prop_assert_eq!(trace, receiver_trace(scheme, packets, Spurious::Yes), "with early calls");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CATALOGUE;
+    use super::super::ormcc::{AcrossSwitch, Config, SwitchOn};
+    use super::*;
+
+    /// Returns the schemes under test, each with several settings: as in the paper, for real networks, with limits, and in variants.
+    fn schemes() -> Vec<Scheme> {
+        let literal = Config {
+            across_switch: AcrossSwitch::Continue,
+            switch_on: SwitchOn::Average,
+            ..Config::published()
+        };
+        let limited = Bounds { min: Rate::from_bps(50_000.0), max: Rate::from_mbps(3.0) };
+        let mut all = vec![Scheme::Ormcc(literal)];
+        for entry in CATALOGUE {
+            let parsed =
+                |options: &str| -> Scheme { format!("{},{options}", entry.name).parse().expect("valid") };
+            let seed = parsed("preset=published");
+            all.push(seed);
+            all.push(parsed("preset=transport").with_packet_size(SIZE).with_short_history());
+            all.push(parsed("preset=published,start=doubling").with_bounds(limited));
         }
+        for policy in ["sqrt", "iiad", "equation"] {
+            all.push(format!("ormcc,policy={policy},preset=published").parse().expect("valid"));
+        }
+        for options in
+            ["policy=equation", "li2le=off,filter=none,atf=off", "filter=lprf,prune=off,backoff=0.05"]
+        {
+            all.push(format!("le-sbcc,preset=published,{options}").parse().expect("valid"));
+        }
+        for text in ["mca,mode=bin,preset=published", "mca,mode=bin", "mca-plus,suppress=nobody,policy=sqrt"]
+        {
+            all.push(text.parse::<Scheme>().expect("valid").with_packet_size(SIZE).with_short_history());
+        }
+        for options in [
+            "preset=published,law=steady",
+            "preset=published,law=seconds",
+            "aim=friendly,answers=all",
+            "probe=off,law=printed",
+        ] {
+            let scheme: Scheme = format!("raccoom,{options}").parse().expect("valid");
+            all.push(scheme.with_packet_size(SIZE).with_short_history());
+        }
+        for options in ["begin=start,da=0.6", "repair=tree,outstanding=any", "answers=all,exclude=2"] {
+            let scheme: Scheme = format!("rmanp,{options}").parse().expect("valid");
+            all.push(scheme.with_packet_size(SIZE).with_short_history());
+        }
+        for options in [
+            "n=2,j=1",
+            "preset=published,control=ormcc,n=2,j=1,taf=product",
+            "control=tfmcc,start=linear",
+            "control=pgmcc",
+        ] {
+            let scheme: Scheme = format!("gmcc,{options}").parse().expect("valid");
+            all.push(scheme.with_packet_size(SIZE).with_short_history());
+        }
+        all
     }
 
-    #[test]
-    fn every_receiver_fulfils_its_contract(packets in prop::collection::vec(packet(), 1..400)) {
-        for scheme in schemes() {
-            let trace = receiver_trace(&scheme, &packets, Spurious::No);
-            prop_assert_eq!(trace, receiver_trace(&scheme, &packets, Spurious::No), "the same again");
-            prop_assert_eq!(trace, receiver_trace(&scheme, &packets, Spurious::Yes), "with early calls");
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_source_fulfils_its_contract((ops, probes) in source_ops()) {
+            for scheme in schemes() {
+                check_source(&scheme, &ops, probes)?;
+            }
+        }
+
+        #[test]
+        fn every_receiver_fulfils_its_contract(packets in packets()) {
+            for scheme in schemes() {
+                check_receiver(&scheme, &packets)?;
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod mca;
 pub mod mca_plus;
 pub mod mtcp;
 pub mod ormcc;
+pub mod own;
 pub mod paced;
 pub mod pgmcc;
 pub mod raccoom;
@@ -25,21 +26,27 @@ macro_rules! schemes {
         #[derive(Debug, Clone, Copy, PartialEq)]
         pub enum Scheme {
             $($(#[$doc])+ $variant($module::Config),)+
+            /// A scheme of another crate.
+            Own(own::Config),
         }
 
         /// The source of any scheme.
-        #[derive(Debug, Clone)]
+        #[derive(Debug)]
         pub enum AnySource {
             $($(#[$doc])+ $variant($module::Source),)+
+            /// The source of a scheme of another crate.
+            Own(own::Source),
         }
 
         /// The receiver of any scheme.
-        #[derive(Debug, Clone)]
+        #[derive(Debug)]
         pub enum AnyReceiver {
             $($(#[$doc])+ $variant($module::Receiver),)+
+            /// The receiver of a scheme of another crate.
+            Own(own::Receiver),
         }
 
-        /// All schemes.
+        /// All built-in schemes.
         pub const CATALOGUE: &[Entry] = &[$(<$module::Config as catalogue::Configure>::ENTRY,)+];
 
         impl Scheme {
@@ -55,6 +62,7 @@ macro_rules! schemes {
             pub fn source(&self) -> AnySource {
                 match self {
                     $(Scheme::$variant(config) => AnySource::$variant($module::Source::new(*config)),)+
+                    Scheme::Own(config) => AnySource::Own(own::Source::new(*config)),
                 }
             }
 
@@ -62,6 +70,7 @@ macro_rules! schemes {
             pub fn receiver(&self, me: ReceiverId) -> AnyReceiver {
                 match self {
                     $(Scheme::$variant(config) => AnyReceiver::$variant($module::Receiver::new(me, config)),)+
+                    Scheme::Own(config) => AnyReceiver::Own(own::Receiver::new(me, config)),
                 }
             }
         }
@@ -70,6 +79,7 @@ macro_rules! schemes {
             ($d value:expr, $d any:ident, $d inner:pat => $d body:expr) => {
                 match $d value {
                     $($d any::$variant($d inner) => $d body,)+
+                    $d any::Own($d inner) => $d body,
                 }
             };
         }
@@ -107,8 +117,8 @@ schemes! { $
 #[cfg(test)]
 pub(crate) mod bench;
 pub mod catalogue;
-#[cfg(test)]
-mod conformance;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod declare;
 mod representative;
 #[cfg(test)]
@@ -120,7 +130,15 @@ pub use catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 
 use crate::node::{Cx, Departure, Observation, Receiver, Source, SourceControl, Stamp, Windows};
 use crate::packet::{Arrival, Data, Layer, Order, ReceiverId, Report};
+use crate::spec::SpecError;
 use crate::time::{Rate, Time};
+
+impl Scheme {
+    /// Reads a scheme of another crate; `None` if the text names no such scheme.
+    fn own(text: &str) -> Option<Result<Scheme, SpecError>> {
+        own::SCHEMES.read(text, ',').map(|own| own.map(|own| Scheme::Own(own::Config::new(own))))
+    }
+}
 
 const _: () = assert!(size_of::<AnyReceiver>() <= 608, "a million of them are simulated");
 

@@ -311,7 +311,7 @@ fn window(protocol: &Protocol, topology: &Topology, path: &[LinkId], bits: f64) 
 fn answers(protocol: &Protocol) -> f64 {
     match protocol {
         Protocol::Tcp(config) if config.delayed_ack.is_some() => 0.5,
-        Protocol::Tcp(_) | Protocol::Rap(_) => 1.0,
+        Protocol::Tcp(_) | Protocol::Rap(_) | Protocol::Own(_) => 1.0,
         Protocol::Tfrc(_) | Protocol::Cmtcp(_) => 0.0,
     }
 }

@@ -1,6 +1,7 @@
 //! A scenario file as a tree. Each value has its position in the text.
 
 use super::diagnostic::Diagnostic;
+use faircast_core::own;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
@@ -172,7 +173,10 @@ impl Node {
 
     fn add_to(&self, hash: &mut blake3::Hasher) {
         match &self.value {
-            Value::Text(value) => text(hash, b't', value),
+            Value::Text(value) => {
+                text(hash, b't', value);
+                own::versions_in(value).iter().for_each(|version| text(hash, b'v', version));
+            }
             Value::Number(number) => {
                 hash.update(b"n").update(&number.to_bits().to_le_bytes());
             }

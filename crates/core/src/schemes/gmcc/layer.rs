@@ -13,7 +13,7 @@ use crate::rate::{
 use crate::time::{Rate, Span, Time};
 
 /// The state of one layer. Its size does not depend on the number of receivers.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct LayerControl {
     mode: Mode,
     pub(super) controller: SendController,

@@ -9,7 +9,7 @@ use crate::rate::{Bounds, Sending, Start};
 use crate::time::{Rate, Span, Time};
 
 /// The source of a GMCC session. Its state grows with the number of layers, not with the number of receivers.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Source {
     config: Config,
     layers: Vec<LayerControl>,

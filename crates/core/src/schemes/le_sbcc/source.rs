@@ -13,7 +13,7 @@ use crate::time::{Span, Time};
 pub type Source = PacedSource<Policy>;
 
 /// The decisions of an LE-SBCC source.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Policy {
     config: Config,
     policy: AnyPolicy,
@@ -140,7 +140,7 @@ impl PacedPolicy for Policy {
     fn period(&self) -> Span {
         match self.config.policy {
             PolicyChoice::Equation(_) => self.round_trip.mean(),
-            PolicyChoice::Aimd | PolicyChoice::Binomial(_) => self.round_trip.window(),
+            PolicyChoice::Aimd | PolicyChoice::Binomial(_) | PolicyChoice::Own(_) => self.round_trip.window(),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::time::{Rate, Span, Time};
 pub type Source = PacedSource<Policy>;
 
 /// The decisions of an ORMCC source.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Policy {
     config: Config,
     policy: AnyPolicy,
