@@ -13,6 +13,7 @@
 //! | `log` | log lines, with the feature `tracing` |
 //! | [`outlet`] | standard output and standard error, which do not block a session |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
+//! | [`new_crate`] | `new-scheme`, `new-queue`: crates with parts of your own for the simulator |
 //! | [`key`] [`receipt`] [`clean`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
 //! | [`failure`] [`wording`] [`system`] [`buffers`] | errors, messages with the names of options, exit codes, signals, advice about full buffers |
 
@@ -33,6 +34,8 @@ mod key;
 #[cfg(feature = "tracing")]
 mod log;
 mod manual;
+#[cfg(feature = "simulator")]
+mod new_crate;
 mod outlet;
 mod printer;
 mod receipt;
@@ -134,6 +137,10 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Compare(compare) => sim::compare::run(&compare, &mut out, system::stop_by_signal()?.flag()),
         #[cfg(feature = "simulator")]
         Command::Campaign { words } => campaign::run(&words),
+        #[cfg(feature = "simulator")]
+        Command::NewScheme(typed) => new_crate::run(new_crate::Kind::Scheme, &typed, &mut out),
+        #[cfg(feature = "simulator")]
+        Command::NewQueue(typed) => new_crate::run(new_crate::Kind::Queue, &typed, &mut out),
         Command::Man { into: Some(directory), .. } => manual::pages(&directory),
         Command::Man { command, into: None } => manual::page(&command, &mut out),
         Command::Completions { shell } => manual::completions(shell, &mut out),

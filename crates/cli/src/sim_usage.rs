@@ -33,6 +33,17 @@ pub enum SimUsage {
         /// Names of all templates.
         known: String,
     },
+    /// The name of a directory cannot be the name of a crate.
+    #[error(
+        "`{0}` cannot be the name of a crate: use lower-case letters, digits and -, beginning with a letter"
+    )]
+    NotACrateName(String),
+    /// The directory of a new crate already exists.
+    #[error("{} exists; choose another name", .0.display())]
+    DirectoryExists(PathBuf),
+    /// A directory is not a checkout of the source code.
+    #[error("{} is no checkout of faircast: it has no file crates/core/Cargo.toml", .0.display())]
+    NoCheckout(PathBuf),
     /// The scenario file already exists.
     #[error("{} exists; choose another name, or overwrite it with --force", .0.display())]
     ScenarioExists(PathBuf),

@@ -100,6 +100,18 @@ pub enum Command {
         #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         words: Vec<std::ffi::OsString>,
     },
+    /// Create a crate with a congestion control of your own for the simulator
+    #[cfg(feature = "simulator")]
+    #[command(
+        after_help = "Examples:\n  faircast new-scheme gentle\n  faircast new-scheme gentle --checkout ~/faircast"
+    )]
+    NewScheme(crate::new_crate::NewCrate),
+    /// Create a crate with a queue discipline of your own for the simulator
+    #[cfg(feature = "simulator")]
+    #[command(
+        after_help = "Examples:\n  faircast new-queue gentle\n  faircast new-queue gentle --checkout ~/faircast"
+    )]
+    NewQueue(crate::new_crate::NewCrate),
     /// Print the manual page of a command, or write all pages into a directory
     #[command(
         after_help = "Examples:\n  faircast man send | man -l -\n  faircast man sim run\n  faircast man --into /usr/local/share/man/man1"
