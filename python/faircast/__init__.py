@@ -12,6 +12,7 @@ A first figure in four lines::
 `run`               runs a scenario with several seeds, on all processors
 `Result`            tables of the runs as Arrow, pandas, Polars or Parquet, and plots
 `campaign`          the runs of a sweep on Dask, Ray, SLURM or any executor
+`register`          your own `Policy`, `Queue`, or `Source` and `SchemeReceiver`, in scenarios `own:NAME`
 `Sender`            sends files or arrays to many receivers; also `send`
 `Receiver`          receives one session; also `receive` and `receive_into`
 `repro`             the figures and tables of the papers, with judged claims
@@ -21,8 +22,9 @@ A first figure in four lines::
 
 from . import repro, stats
 from ._native import VERSION as __version__
-from ._native import RunError, ScenarioError
+from ._native import Decision, Report, Representative, RunError, ScenarioError
 from .campaigns import Campaign, campaign
+from .own import Policy, Queue, SchemeReceiver, Source, register
 from .result import Result
 from .running import run
 from .scenario import Scenario
@@ -31,18 +33,26 @@ from .transfers import Receiver, Sender, TransferError, generate_key, receive, r
 
 __all__ = [
     "Campaign",
+    "Decision",
+    "Policy",
+    "Queue",
     "Receiver",
+    "Report",
+    "Representative",
     "Result",
     "RunError",
     "Scenario",
     "ScenarioError",
+    "SchemeReceiver",
     "Sender",
+    "Source",
     "Table",
     "TransferError",
     "campaign",
     "generate_key",
     "receive",
     "receive_into",
+    "register",
     "repro",
     "run",
     "send",

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Mapping
 
-from . import _native
+from . import _native, own
 from ._toml import document_of, text_of
 
 
@@ -186,9 +186,10 @@ class Scenario:
         return f"<Scenario {title!r}: {len(self.points)} points, {len(self.seeds)} seeds>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (self.text, self.file, self._native.memory))
+        return (_restored, (self.text, self.file, self._native.memory, own.packed(self.text)))
 
 
-def _restored(text: str, file: str, memory: int) -> Scenario:
-    """Return a scenario that was pickled."""
+def _restored(text: str, file: str, memory: int | None, classes: bytes | None) -> Scenario:
+    """Return a scenario that was pickled, with its congestion control and queues in Python."""
+    own.unpack(classes)
     return Scenario.parse(text, file, memory=memory)

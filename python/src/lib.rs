@@ -1,6 +1,7 @@
 //! The native part of the Python package `faircast`. The documented interface is the Python code in `faircast/`.
 
 mod errors;
+mod own;
 mod repro;
 mod running;
 mod scenario;
@@ -13,6 +14,8 @@ mod transfers;
 mod _native {
     #[pymodule_export]
     use crate::errors::{RunError, ScenarioError};
+    #[pymodule_export]
+    use crate::own::{Data, Decision, Operating, Packet, Report, Representative, Sent, register};
     #[pymodule_export]
     use crate::repro::{entries, reproduce};
     #[pymodule_export]

@@ -74,7 +74,7 @@ pub fn reproduce(
         kept,
         ..Settings::default()
     };
-    let watcher = Watcher::new(progress);
+    let watcher = Watcher::new(progress, false);
     let outcome = py.detach(|| repro::reproduce(entry, &settings, &watcher));
     let done = watcher.outcome(outcome)?.map_err(|error| not_repeated(py, &error))?;
     let figures = done.figures.iter().map(|(name, figure)| ((*name).to_owned(), figure.svg())).collect();

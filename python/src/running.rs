@@ -1,6 +1,7 @@
 //! Runs of scenarios, and their results.
 
 use crate::errors::failed;
+use crate::own;
 use crate::scenario::Scenario;
 use crate::table::Table;
 use faircast_experiments::repro;
@@ -28,12 +29,15 @@ pub struct Watcher {
     thread: ThreadId,
     exception: Mutex<Option<PyErr>>,
     stops: AtomicBool,
+    /// Whether the simulator calls Python classes.
+    calls_classes: bool,
 }
 
 impl Watcher {
-    /// Creates a watcher that calls `function`, if there is one.
-    pub fn new(function: Option<Py<PyAny>>) -> Watcher {
+    /// Creates a watcher that calls `function`, if there is one. `calls_classes`: whether the simulator calls Python classes.
+    pub fn new(function: Option<Py<PyAny>>, calls_classes: bool) -> Watcher {
         Watcher {
+            calls_classes,
             function,
             thread: current().id(),
             exception: Mutex::default(),
@@ -67,7 +71,7 @@ impl Watcher {
 
 impl Progress for Watcher {
     fn update(&self, status: &Status) {
-        if self.stops.load(Ordering::Relaxed) || current().id() != self.thread {
+        if self.is_cancelled() || current().id() != self.thread {
             return;
         }
         if let Err(exception) = Python::attach(|py| self.call(py, status)) {
@@ -76,9 +80,27 @@ impl Progress for Watcher {
         }
     }
 
+    fn in_thread(&self, runs: &mut dyn FnMut()) {
+        if !self.calls_classes {
+            return runs();
+        }
+        Python::attach(|_| runs());
+        if let Some(exception) = own::take_exception() {
+            self.lock().get_or_insert(exception);
+        }
+    }
+
     fn is_cancelled(&self) -> bool {
+        if own::has_raised() {
+            self.stops.store(true, Ordering::Relaxed);
+        }
         self.stops.load(Ordering::Relaxed)
     }
+}
+
+/// Returns whether a scenario names congestion control or queues of this program.
+fn calls_classes(scenario: &faircast_experiments::scenario::Scenario) -> bool {
+    !faircast_core::own::versions_in(scenario.text()).is_empty()
 }
 
 /// The results of runs.
@@ -216,8 +238,8 @@ pub fn run(
     scenario.set_seeds(seeds);
     // With one seed, the runs are the points in their order.
     let shard = point.map(|point| Shard { index: point + 1, of: points });
-    let options = RunOptions { shard, ..options(threads, memory, kept)? };
-    let watcher = Watcher::new(progress);
+    let options = RunOptions { shard, ..options(&scenario, threads, memory, kept)? };
+    let watcher = Watcher::new(progress, calls_classes(&scenario));
     let outcome = py.detach(|| runs::run(&scenario, &options, &watcher));
     let results = watcher.outcome(outcome)?.map_err(|error| failed(&error))?;
     Ok(Results { results, scenario })
@@ -245,17 +267,24 @@ pub fn run_until(
     }
     let mut scenario = (*scenario.scenario).clone();
     scenario.set_seeds(seeds);
-    let options = options(threads, memory, kept)?;
+    let options = options(&scenario, threads, memory, kept)?;
     let until: Vec<Precision> =
         until.into_iter().map(|(metric, share)| Precision { metric, share }).collect();
-    let watcher = Watcher::new(progress);
+    let watcher = Watcher::new(progress, calls_classes(&scenario));
     let outcome = py.detach(|| precision::run_until(&mut scenario, &options, &watcher, &until, most_runs));
     let done = watcher.outcome(outcome)?.map_err(|error| failed(&error))?;
     let seeds = scenario.seeds().to_vec();
     Ok((Results { results: done.results, scenario }, seeds, done.is_reached))
 }
 
-fn options(threads: usize, memory: Option<u64>, kept: Option<PathBuf>) -> PyResult<RunOptions> {
+fn options(
+    scenario: &faircast_experiments::scenario::Scenario,
+    threads: usize,
+    memory: Option<u64>,
+    kept: Option<PathBuf>,
+) -> PyResult<RunOptions> {
+    // Python classes run in one thread at a time.
+    let threads = if calls_classes(scenario) { 1 } else { threads };
     let kept = kept
         .map(|directory| StoredResults::at(&directory))
         .transpose()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import pickle
 import time
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from typing import Any, Iterable, Iterator, Mapping
@@ -111,10 +112,11 @@ class Campaign:
         before, began = len(self.jobs) - len(missing), time.monotonic()
         running: dict[Future[Any], int] = {}
         done = 0
+        pickled = pickle.dumps(self.scenario)
         try:
             while True:
                 for jobs in tasks.take(SUBMITTED - len(running)):
-                    task = executor.submit(make_runs, _native.CODE, self.scenario.text, self.scenario.file, jobs, self.directory, self.memory)
+                    task = executor.submit(make_runs, _native.CODE, pickled, jobs, self.directory, self.memory)
                     running[task] = len(jobs)
                 if not running:
                     return
@@ -206,11 +208,12 @@ class _Tables(Mapping[str, Table]):
 
 
 @functools.lru_cache(maxsize=8)
-def _scenario(text: str, file: str, memory: int | None) -> Scenario:
-    return Scenario.parse(text, file, memory=memory)
+def _scenario(pickled: bytes) -> Scenario:
+    scenario: Scenario = pickle.loads(pickled)
+    return scenario
 
 
-def make_runs(code: str, text: str, file: str, jobs: list[tuple[int, int]], directory: str, memory: int | None) -> float:
+def make_runs(code: str, scenario: bytes, jobs: list[tuple[int, int]], directory: str, memory: int | None) -> float:
     """Make the missing ones of these runs in a worker. Return the duration in seconds.
 
     Raises
@@ -223,9 +226,9 @@ def make_runs(code: str, text: str, file: str, jobs: list[tuple[int, int]], dire
             f"the worker has the simulator {_native.CODE[:12]}, but the campaign has {code[:12]}: install the same package on all hosts"
         )
     began = time.monotonic()
-    scenario, store = _scenario(text, file, memory), Store(directory)
+    read, store = _scenario(scenario), Store(directory)
     for point, seed in jobs:
-        store.run(scenario, point, seed, memory)
+        store.run(read, point, seed, memory)
     return time.monotonic() - began
 
 

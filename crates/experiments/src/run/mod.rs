@@ -18,7 +18,7 @@ use faircast_topology::memory::{self, TooLarge};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use stored_results::StoredResults;
 
@@ -81,6 +81,10 @@ impl Status {
 pub trait Progress: Sync {
     /// Receives the present status.
     fn update(&self, status: &Status);
+    /// Executes the runs of one thread: calls `runs` once. An implementation may hold a resource of the thread meanwhile.
+    fn in_thread(&self, runs: &mut dyn FnMut()) {
+        runs();
+    }
     /// Returns whether the runs should stop as soon as possible.
     fn is_cancelled(&self) -> bool {
         false
@@ -217,7 +221,7 @@ fn complete(
         (0..threads).for_each(|_| {
             scope.spawn(|| {
                 let _ended = Ended(&work);
-                work.take_jobs();
+                progress.in_thread(&mut || work.take_jobs());
             });
         });
         work.report();
@@ -298,7 +302,9 @@ impl Work<'_> {
         while state.threads > 0 {
             let waited = self.ended.wait_timeout(state, REPORT_EVERY);
             drop(waited.unwrap_or_else(std::sync::PoisonError::into_inner));
-            self.pass_on();
+            let telling = self.telling.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            self.pass_on(&telling);
+            drop(telling);
             state = self.lock();
         }
     }
@@ -328,12 +334,15 @@ impl Work<'_> {
 
     fn tell(&self, number: usize, simulated: f64) {
         self.lock().simulated[number] = simulated;
-        self.pass_on();
+        // A call of another thread is in progress: the status is passed on later. Waiting here could block that thread, which may
+        // need a resource of this one.
+        if let Ok(telling) = self.telling.try_lock() {
+            self.pass_on(&telling);
+        }
     }
 
     /// Passes the present status to the receiver of progress.
-    fn pass_on(&self) {
-        let _telling = self.telling.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    fn pass_on(&self, _telling: &MutexGuard<'_, ()>) {
         let state = self.lock();
         let status = Status {
             done: state.done,
@@ -391,6 +400,9 @@ impl Work<'_> {
                     self.tell(number, moment.as_secs_f64());
                 }
                 engine.run();
+                if self.progress.is_cancelled() {
+                    return Err(RunError::Cancelled); // the cause may have changed the run
+                }
                 (engine.finish(&network).map_err(refused)?, None)
             }
         };

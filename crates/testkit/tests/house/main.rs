@@ -34,7 +34,7 @@ const MAY_USE: [(&str, &[&str]); 25] = [
             "faircast-wire",
         ],
     ),
-    ("faircast-python", &["faircast", "faircast-experiments"]),
+    ("faircast-python", &["faircast", "faircast-aqm", "faircast-core", "faircast-experiments"]),
     ("faircast-emulator", &["faircast-core", "faircast-aqm", "faircast-topology"]),
     ("faircast-wire", &["faircast-core"]),
     ("faircast-fec", &[]),

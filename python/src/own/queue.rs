@@ -1,0 +1,192 @@
+//! Queue disciplines.
+
+use super::{Parts, called, method, time};
+use faircast_aqm::spec::QueueFactory;
+use faircast_aqm::{self as aqm, AnyDiscipline, Discipline, DropCause, Ecn, Offer, Watches};
+use faircast_core::own::OwnFactory;
+use faircast_core::rng::Rng;
+use faircast_core::time::{Rate, Span, Time};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+
+/// Decision about an arriving packet.
+#[pyclass(eq, eq_int, frozen, from_py_object, module = "faircast", rename_all = "SCREAMING_SNAKE_CASE")]
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Decision {
+    Accept,
+    Mark,
+    Drop,
+    Overflow,
+}
+
+/// A packet that arrives at a queue, and the state of the queue.
+#[pyclass(frozen, get_all, module = "faircast")]
+pub struct Packet {
+    now: f64,
+    size: u16,
+    flow: u32,
+    ecn: &'static str,
+    waiting: u32,
+    waiting_bytes: u64,
+    idle_since: Option<f64>,
+}
+
+impl From<&Offer> for Packet {
+    fn from(offer: &Offer) -> Packet {
+        Packet {
+            now: offer.now.as_secs_f64(),
+            size: offer.size,
+            flow: offer.flow,
+            ecn: match offer.ecn {
+                Ecn::NotEct => "not-ect",
+                Ecn::Ect0 => "ect0",
+                Ecn::Ect1 => "ect1",
+                Ecn::Ce => "ce",
+            },
+            waiting: offer.waiting,
+            waiting_bytes: offer.waiting_bytes,
+            idle_since: offer.idle_since.map(Time::as_secs_f64),
+        }
+    }
+}
+
+/// The beginning of a packet's transmission.
+#[pyclass(frozen, get_all, module = "faircast")]
+pub struct Sent {
+    now: f64,
+    size: u16,
+    flow: u32,
+    waiting: u32,
+    waiting_bytes: u64,
+}
+
+#[derive(Debug)]
+pub struct Factory(pub Parts);
+
+impl OwnFactory for Factory {
+    fn version(&self) -> String {
+        self.0.version()
+    }
+
+    fn check(&self, options: &str) -> Result<(), String> {
+        self.0.check(options)
+    }
+}
+
+impl QueueFactory for Factory {
+    fn queue(&self, options: &str, rate: Rate, _delay: Span) -> AnyDiscipline {
+        let object = self.0.create(0, options).and_then(|object| {
+            called(|py| {
+                object.setattr(py, "rate", rate.bps())?;
+                Ok(Object {
+                    on_arrival: object.getattr(py, "on_arrival")?,
+                    on_departure: method(py, &object, "on_departure"),
+                    on_timer: method(py, &object, "on_timer"),
+                    object,
+                    has_random: false,
+                })
+            })
+        });
+        let mut queue = Queue { object, timer: Time::NEVER };
+        queue.read_timer();
+        AnyDiscipline::AtArrival(Box::new(queue))
+    }
+
+    fn marks(&self, _options: &str) -> bool {
+        let marks = |py: Python<'_>| self.0.classes[0].getattr(py, "marks")?.is_truthy(py);
+        Python::attach(marks).unwrap_or(false)
+    }
+}
+
+/// A discipline. Without an object, because an exception ends the run, all packets are accepted.
+#[derive(Debug)]
+struct Queue {
+    object: Option<Object>,
+    timer: Time,
+}
+
+#[derive(Debug)]
+struct Object {
+    object: Py<PyAny>,
+    on_arrival: Py<PyAny>,
+    on_departure: Option<Py<PyAny>>,
+    on_timer: Option<Py<PyAny>>,
+    has_random: bool,
+}
+
+impl Object {
+    /// Gives the object a random generator that depends on the seed of the run.
+    fn set_random(&mut self, py: Python<'_>, rng: &mut Rng) -> PyResult<()> {
+        self.has_random = true;
+        super::source::set_random(py, &self.object, rng)
+    }
+}
+
+impl Queue {
+    /// Reads the time of the next call of `on_timer`, which the object may have changed.
+    fn read_timer(&mut self) {
+        let Some(Object { object, on_timer: Some(_), .. }) = &self.object else { return };
+        let read = called(|py| object.getattr(py, intern!(py, "timer"))?.extract::<f64>(py));
+        self.timer = read.map_or(Time::NEVER, time);
+    }
+}
+
+impl Discipline for Queue {
+    fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> aqm::Decision {
+        let Some(object) = &mut self.object else { return aqm::Decision::Accept };
+        let decision = called(|py| {
+            if !object.has_random {
+                object.set_random(py, rng)?;
+            }
+            let decision = object.on_arrival.call1(py, (Packet::from(offer),))?;
+            decision.extract::<Decision>(py).map_err(|_| {
+                let message = format!("on_arrival returned {decision}, but it must return a Decision: ACCEPT, MARK, DROP or OVERFLOW");
+                PyTypeError::new_err(message)
+            })
+        });
+        self.read_timer();
+        match decision {
+            Some(Decision::Mark) => offer.warned(true),
+            Some(Decision::Drop) => aqm::Decision::Drop(DropCause::Early),
+            Some(Decision::Overflow) => aqm::Decision::Drop(DropCause::Overflow),
+            Some(Decision::Accept) | None => aqm::Decision::Accept,
+        }
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        if let Some(Object { object, .. }) = &self.object {
+            called(|py| object.setattr(py, "rate", rate.bps()));
+        }
+    }
+
+    fn timer(&self) -> Time {
+        self.timer
+    }
+
+    fn on_timer(&mut self, queue: &Offer) {
+        let before = self.timer;
+        if let Some(Object { on_timer: Some(on_timer), .. }) = &self.object {
+            called(|py| on_timer.call1(py, (Packet::from(queue),)));
+        }
+        self.read_timer();
+        if self.timer <= before {
+            self.timer = Time::NEVER; // the object has set no later time
+        }
+    }
+
+    fn watches(&self) -> Watches {
+        match &self.object {
+            Some(Object { on_departure: Some(_), .. }) => Watches::Departures,
+            _ => Watches::Arrivals,
+        }
+    }
+
+    fn on_departure(&mut self, departure: &aqm::Departure) {
+        let Some(Object { on_departure: Some(on_departure), .. }) = &self.object else { return };
+        let aqm::Departure { at, flow, size, waiting, waiting_bytes } = *departure;
+        let sent = Sent { now: at.as_secs_f64(), size, flow, waiting, waiting_bytes };
+        called(|py| on_departure.call1(py, (sent,)));
+        self.read_timer();
+    }
+}
