@@ -16,11 +16,12 @@ A first figure in four lines::
 `Sender`            sends files or arrays to many receivers; also `send`
 `Receiver`          receives one session; also `receive` and `receive_into`
 `repro`             the figures and tables of the papers, with judged claims
+`formats`           Flent's data files, and events in the form of qlog
 `stats`             confidence intervals, warm-up, paired comparisons
 ==================  ==================================================================
 """
 
-from . import repro, stats
+from . import formats, repro, stats
 from ._native import VERSION as __version__
 from ._native import Decision, Report, Representative, RunError, ScenarioError
 from .campaigns import Campaign, campaign
@@ -49,6 +50,7 @@ __all__ = [
     "Table",
     "TransferError",
     "campaign",
+    "formats",
     "generate_key",
     "receive",
     "receive_into",

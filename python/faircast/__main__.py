@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from typing import Sequence
 
-from . import Campaign, Scenario, ScenarioError
+from . import Campaign, Scenario, ScenarioError, repro
 from ._native import VERSION
 
 
 def main(words: Sequence[str] | None = None, program: str = "faircast") -> int:
     """Run a command. Return the exit code: 0 success, 1 failed runs, 2 wrong usage."""
     arguments = _parser(program).parse_args(words)
+    if arguments.command == "verify":
+        return _verify(arguments)
     try:
         campaign = _campaign(arguments)
     except (ScenarioError, OSError, ValueError) as error:
@@ -50,6 +53,35 @@ def main(words: Sequence[str] | None = None, program: str = "faircast") -> int:
     return 0
 
 
+def _verify(arguments: argparse.Namespace) -> int:
+    """Repeat figures of the papers, and print their claims. Return 1 if a claim fails."""
+    try:
+        done = repro.verify(
+            arguments.figures or None,
+            seeds=arguments.seeds,
+            executor=arguments.executor,
+            directory=arguments.dir,
+            alternatives=arguments.alternatives,
+            progress=not arguments.quiet,
+        )
+    except (ImportError, KeyError, ValueError) as error:
+        print(f"error: {error.args[0] if error.args else error}", file=sys.stderr)
+        return 2
+    except (KeyboardInterrupt, Exception) as error:  # an executor passes on any exception
+        print(f"stopped: {error!r}; the same command makes the missing runs", file=sys.stderr)
+        return 1
+    print("\t".join(("figure", "claim", "published", "measured", "low", "high", "verdict")))
+    verdicts: Counter[str] = Counter()
+    for figure in done:
+        claims = figure.claims.to_dict()
+        for row, verdict in enumerate(claims.get("verdict", [])):
+            numbers = [f"{claims[name][row]:.6g}" for name in ("published", "measured", "low", "high")]
+            print("\t".join([figure.id, claims["claim"][row], *numbers, verdict]))
+            verdicts[verdict] += 1
+    print(", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()), file=sys.stderr)
+    return 1 if verdicts["fails"] else 0
+
+
 def _campaign(arguments: argparse.Namespace) -> Campaign:
     scenario = Scenario.load(arguments.scenario)
     changes = dict(change.split("=", 1) for change in arguments.set)
@@ -79,20 +111,28 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=VERSION)
     groups = parser.add_subparsers(dest="group", required=True, metavar="campaign")
     commands = groups.add_parser("campaign", help="runs on Dask, Ray, SLURM or this machine").add_subparsers(dest="command", required=True)
-    for name, about in (("run", "make the missing runs, and print the means of all runs"), ("missing", "list the missing runs")):
-        command = commands.add_parser(name, help=about, description=about)
+    run = commands.add_parser("run", help="make the missing runs, and print the means of all runs")
+    missing = commands.add_parser("missing", help="list the missing runs")
+    verify = commands.add_parser("verify", help="repeat figures of the papers, and judge their claims")
+    for command in (run, missing):
         command.add_argument("scenario", metavar="SCENARIO", help="scenario file")
-        command.add_argument("--dir", default="campaign", help="data set with the completed runs; all workers must see it [default: campaign]")
         command.add_argument("--seeds", type=_seeds, help="a number, a list or a range, as in 10, 3,7,9 or 101..110 [default: from the scenario]")
         command.add_argument("--set", type=_change, action="append", default=[], metavar="KEY=VALUE", help="change a key of the scenario")
-        if name == "run":
-            command.add_argument(
-                "--executor",
-                default="local",
-                help="local[:PROCESSES], dask[:ADDRESS], ray[:ADDRESS] or slurm[:PARTITION] [default: local]",
-            )
-            command.add_argument("--out", help="write the tables of all runs as Parquet files into this directory")
-            command.add_argument("-q", "--quiet", action="store_true", help="print no progress")
+    run.add_argument("--out", help="write the tables of all runs as Parquet files into this directory")
+    verify.add_argument("figures", metavar="FIGURE", nargs="*", help="figure or group, as in 002/fig-3.12a or 002 [default: all]")
+    verify.add_argument("--seeds", type=_seeds, default=10, help="as for run [default: 10]")
+    verify.add_argument("--alternatives", type=int, default=0, metavar="SEEDS", help="seeds of runs with other values of open choices [default: 0]")
+    for command, directory in ((run, "campaign"), (missing, "campaign"), (verify, "verify")):
+        command.add_argument(
+            "--dir", default=directory, help=f"directory of the completed runs; all workers must see it [default: {directory}]"
+        )
+    for command in (run, verify):
+        command.add_argument(
+            "--executor",
+            default="local",
+            help="local[:PROCESSES], dask[:ADDRESS], ray[:ADDRESS] or slurm[:PARTITION] [default: local]",
+        )
+        command.add_argument("-q", "--quiet", action="store_true", help="print no progress")
     return parser
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import os
+from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass
 from typing import Iterable
 
@@ -108,3 +109,82 @@ def run(
         if bar:
             bar.close()
     return Reproduction(id, Table(claims), dict(figures))
+
+
+def verify(
+    ids: Iterable[str] | None = None,
+    *,
+    seeds: int | Iterable[int],
+    executor: Executor | str | None = None,
+    directory: str | os.PathLike[str] = "verify",
+    alternatives: int = 0,
+    progress: bool | Progress = True,
+) -> builtins.list[Reproduction]:
+    """Repeat figures and tables on any executor, and judge their claims.
+
+    Each figure with each seed is a task. Its runs are kept in a directory that all workers must see; call again after an
+    interruption, and only the missing runs are made.
+
+    Parameters
+    ----------
+    ids : iterable of str, optional
+        Identifiers, also of groups: `"002"`, `"002/fig-3"` [default: all].
+    seeds : int or iterable of int
+        The seeds, or their number.
+    executor : Executor or str, optional
+        As in `Campaign.run`.
+    directory : path
+        The directory of the runs.
+    alternatives : int
+        As in `run`.
+    progress : bool or callable
+        As in `faircast.run`; the unit is a task.
+
+    Raises
+    ------
+    KeyError
+        If there is no such figure.
+    """
+    from .campaigns.executors import opened
+
+    chosen, path = list_of_seeds(seeds), os.path.abspath(directory)
+    wanted = _selected(ids)
+    tasks = [(id, [seed], 0) for id in wanted for seed in chosen]
+    last = [(id, chosen, alternatives) for id in wanted] if alternatives else []
+    bar = ProgressLine() if progress is True else None
+    watch = bar or (progress if callable(progress) else None)
+    try:
+        with opened(executor) as pool:
+            done, count = 0, len(tasks) + len(last)
+            for step in (tasks, last):
+                for future in as_completed([pool.submit(_repeat, _native.CODE, *task, path) for task in step]):
+                    future.result()
+                    done += 1
+                    if watch:
+                        watch(done, count, done / count, None)
+        return [run(id, seeds=chosen, alternatives=alternatives, kept=path) for id in wanted]
+    finally:
+        if bar:
+            bar.close()
+
+
+def _selected(ids: Iterable[str] | None) -> builtins.list[str]:
+    """Return the identifiers of figures that are named, or belong to a named group: a paper, a chapter, or parts of a figure."""
+    known = [entry.id for entry in list()]
+    if ids is None:
+        return known
+    selected: builtins.list[str] = []
+    for wanted in [ids] if isinstance(ids, str) else ids:
+        found = [id for id in known if id == wanted or id.startswith((f"{wanted}/", f"{wanted}."))]
+        if not found:
+            raise KeyError(f"no figure {wanted!r}; there are {', '.join(known)}")
+        selected += [id for id in found if id not in selected]
+    return selected
+
+
+def _repeat(code: str, id: str, seeds: builtins.list[int], alternatives: int, kept: str) -> None:
+    """Make the runs of a figure in a worker."""
+    from .campaigns.executors import check_code
+
+    check_code(code)
+    _native.reproduce(id, seeds, False, 1, alternatives, kept, None)

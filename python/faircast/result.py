@@ -6,7 +6,7 @@ import math
 import os
 from typing import TYPE_CHECKING, Any, Mapping
 
-from . import _native, stats
+from . import _native, formats, stats
 from .table import Table
 
 if TYPE_CHECKING:
@@ -132,6 +132,36 @@ class Result:
         if self._native is None:
             raise ValueError("the result of a campaign has no files of `sim run`; use `to_parquet`")
         return [os.fspath(path) for path in self._native.write(os.fspath(directory))]
+
+    def to_flent(self, path: str | os.PathLike[str], point: int = 0, seed: int | None = None) -> None:
+        """Write the rates and round-trip times of one run as a data file of Flent (`.flent.gz`), test `tcp_nup`.
+
+        The flows with a window are `TCP upload::1` and so on, with `::tcp_rtt` and `::tcp_cwnd`; the mean of their round-trip
+        times is `Ping (ms) ICMP`. Receivers of sessions are `FLOW::COPY::RECEIVER`.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        point : int
+            The point of the sweep.
+        seed : int, optional
+            The seed [default: the first].
+        """
+        formats.write_flent(self, path, point, seed)
+
+    def to_events(self, path: str | os.PathLike[str], point: int = 0, seed: int | None = None) -> None:
+        """Write the events of one run as a JSON text sequence in the form of qlog (`formats.EventFile`).
+
+        The scenario must have `probe.events = "on"`. Events of sessions on real networks have the same form:
+        `for event in sender: file.write(event)`.
+
+        Raises
+        ------
+        ValueError
+            If the runs have recorded no events.
+        """
+        formats.write_events(self, path, point, seed)
 
     @property
     def claims(self) -> Table:

@@ -6,7 +6,7 @@ import functools
 import os
 import pickle
 import time
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import Any, Iterable, Iterator, Mapping
 
 from .. import _native
@@ -14,7 +14,7 @@ from ..result import Result
 from ..running import Progress, ProgressLine, list_of_seeds
 from ..scenario import Scenario
 from ..table import Table
-from .executors import executor_of, processors
+from .executors import check_code, opened
 from .store import Store
 
 #: Duration of a task that a campaign aims at, in seconds. A task has several short runs, because each task costs about a millisecond.
@@ -86,24 +86,14 @@ class Campaign:
         Exception
             If the executor fails. Completed runs are kept; the next call makes the remaining ones.
         """
-        own = executor is None or isinstance(executor, str)
-        if executor is None:
-            executor = ThreadPoolExecutor(processors())
-        elif isinstance(executor, str):
-            executor = executor_of(executor)
         bar = ProgressLine() if progress is True else None
         watch = bar or (progress if callable(progress) else None)
         try:
-            self._run_on(executor, watch)
-        except BaseException:
-            if own:
-                executor.shutdown(wait=False, cancel_futures=True)
-            raise
+            with opened(executor) as pool:
+                self._run_on(pool, watch)
         finally:
             if bar:
                 bar.close()
-        if own:
-            executor.shutdown()
         return self.result()
 
     def _run_on(self, executor: Executor, watch: Progress | None) -> None:
@@ -214,17 +204,8 @@ def _scenario(pickled: bytes) -> Scenario:
 
 
 def make_runs(code: str, scenario: bytes, jobs: list[tuple[int, int]], directory: str, memory: int | None) -> float:
-    """Make the missing ones of these runs in a worker. Return the duration in seconds.
-
-    Raises
-    ------
-    RuntimeError
-        If the worker has another version of the simulator than the campaign, whose runs may differ.
-    """
-    if code != _native.CODE:
-        raise RuntimeError(
-            f"the worker has the simulator {_native.CODE[:12]}, but the campaign has {code[:12]}: install the same package on all hosts"
-        )
+    """Make the missing ones of these runs in a worker. Return the duration in seconds."""
+    check_code(code)
     began = time.monotonic()
     read, store = _scenario(scenario), Store(directory)
     for point, seed in jobs:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from typing import Any, Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator
+
+from .. import _native
 
 
 def processors() -> int:
@@ -36,6 +39,38 @@ def executor_of(name: str) -> Executor:
     if kind == "slurm":
         return slurm_executor(slurm_partition=where) if where else slurm_executor()
     raise ValueError(f"no executor {name!r}; there are local[:PROCESSES], dask[:ADDRESS], ray[:ADDRESS] and slurm[:PARTITION]")
+
+
+@contextmanager
+def opened(executor: Executor | str | None) -> Iterator[Executor]:
+    """Return an executor, or the one with this name [default: threads of this process; a run needs no interpreter].
+
+    An executor that was made from a name is shut down at the end. After an exception, its calls are cancelled.
+    """
+    if isinstance(executor, Executor):
+        yield executor
+        return
+    made = ThreadPoolExecutor(processors()) if executor is None else executor_of(executor)
+    try:
+        yield made
+    except BaseException:
+        made.shutdown(wait=False, cancel_futures=True)
+        raise
+    made.shutdown()
+
+
+def check_code(code: str) -> None:
+    """Raise an exception if this worker has another version of the simulator, whose runs may differ.
+
+    Raises
+    ------
+    RuntimeError
+        If the versions differ.
+    """
+    if code != _native.CODE:
+        raise RuntimeError(
+            f"the worker has the simulator {_native.CODE[:12]}, but the campaign has {code[:12]}: install the same package on all hosts"
+        )
 
 
 def _needs(package: str, extra: str) -> ImportError:
