@@ -1,8 +1,9 @@
 //! Tests estimates of the memory of a scenario, which are made before the network is laid out.
 
-use faircast_experiments::run::{RunError, RunOptions, Silent, run};
+use faircast_experiments::run::{Progress, RunError, RunOptions, Silent, Status, run};
 use faircast_experiments::scenario::{Diagnostics, Scenario};
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const STAR: &str = r#"
 title = "Large"
@@ -62,6 +63,18 @@ fn changed(text: &str, changes: &[(&str, &str)]) -> String {
     })
 }
 
+/// Measures the memory of the thread that makes the runs.
+#[derive(Default)]
+struct Measured(AtomicU64);
+
+impl Progress for Measured {
+    fn update(&self, _status: &Status) {}
+
+    fn in_thread(&self, runs: &mut dyn FnMut()) {
+        self.0.store(allocation_counter::measure(runs).bytes_max, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn memory_estimate_is_slightly_above_the_memory_of_a_run() {
     let large = changed(STAR, &[("leaves = 20\n", "leaves = 20000\n")]);
@@ -79,8 +92,9 @@ fn memory_estimate_is_slightly_above_the_memory_of_a_run() {
     for (name, text) in [("star", &*large), ("dumbbell", DUMBBELL), ("many", &many), ("coming", &coming)] {
         let scenario = parsed(text);
         let options = RunOptions { threads: NonZeroUsize::new(1), ..RunOptions::default() };
-        let all = || _ = run(&scenario, &options, &Silent).unwrap_or_else(|error| panic!("{error}"));
-        let took = allocation_counter::measure(all).bytes_max;
+        let measured = Measured::default();
+        run(&scenario, &options, &measured).unwrap_or_else(|error| panic!("{error}"));
+        let took = measured.0.into_inner();
         let estimate = scenario.estimate_of_runs(&[(0, 1)], 1).total();
         println!("{name}: {took} bytes at most, estimated {estimate}; {:?}", scenario.estimate(0).parts());
         assert!((took..took * 6 + 10_000_000).contains(&estimate), "{name}: {took}, estimated {estimate}");
