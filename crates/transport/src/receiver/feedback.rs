@@ -174,6 +174,7 @@ impl ReceiverSession {
             begun: false,
             place_stored: false,
             registered: false,
+            searched: false,
             content_reported: false,
             title: None,
             forgery_reported: false,
@@ -557,6 +558,7 @@ impl ReceiverSession {
         (stream.sent_counts, stream.member_sent_at) = ((receivers, done), now);
         stream.member_at = now + pause(stream);
         stream.reports_alive = state == MemberState::Receiving && !waits;
+        stream.searched = !stream.knows_missing();
         stream.member_tries = if stream.reports_alive { 0 } else { stream.member_tries + 1 };
     }
 

@@ -8,6 +8,7 @@ use crate::error::{Error, TransferError};
 use crate::event::{Event, MAX_UNSENT, ReceiveReport, TransferName};
 use crate::units::mean_rate;
 use faircast_core::time::{Span, Time};
+use faircast_wire::Activity;
 
 /// Longest time between two checks for results of jobs.
 const LOOK_LATEST: Span = Span::from_millis(20);
@@ -18,6 +19,12 @@ impl Stream {
         if self.sink.is_storing() {
             self.look_at = self.look_at.min(now + LOOK_SOONEST);
         }
+    }
+
+    /// Whether the sink knows which blocks of earlier sessions it has.
+    pub(super) fn knows_missing(&self) -> bool {
+        let is_verifying = self.sink.activity().is_some_and(|(activity, _)| activity == Activity::Verifying);
+        !is_verifying && !self.sink.is_opening()
     }
 }
 
@@ -34,6 +41,12 @@ impl ReceiverSession {
         } else {
             let since = *stream.works_since.get_or_insert(now);
             stream.look_at = now + LOOK_SOONEST.max(now.since(since) / 8).min(LOOK_LATEST);
+        }
+        if stream.searched && stream.knows_missing() {
+            stream.searched = false;
+            if stream.registered && stream.sink.resumed_bytes().0 > 0 {
+                stream.member_at = stream.member_at.min(now + turn(stream.spread, &mut self.rng));
+            }
         }
         let is_finishing = stream.finishing_since.is_some();
         match polled {

@@ -238,6 +238,8 @@ struct Stream {
     /// Whether content has arrived. After that, other sessions replace this session less easily.
     place_stored: bool,
     registered: bool,
+    /// Whether the latest membership message was sent before the missing blocks were known.
+    searched: bool,
     content_reported: bool,
     /// First name of the content, and number of other names, once known.
     title: Option<String>,

@@ -23,6 +23,7 @@ mod reachability;
 mod receipts;
 mod refusals;
 mod required_hosts;
+mod resuming;
 pub(crate) mod scheduler;
 mod status;
 mod stuck;
@@ -47,9 +48,7 @@ use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{Scheme, StatedRate};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{
-    Activity, DataPacket, MemberState, Signed, SigningKey, SourceCodec, Spacing, TransferId,
-};
+use faircast_wire::{DataPacket, MemberState, Signed, SigningKey, SourceCodec, Spacing, TransferId};
 use pace::Pace as Pacing;
 use pages::Pages;
 use reachability::SendTimes;
@@ -669,17 +668,8 @@ impl SourceSession {
         if let Some(names) = self.roll.named(&self.refusals) {
             self.events.push_back(Event::warning(format!("not joined: {names}")));
         }
-        let all_resume = self.scheduler.status().blocks.is_some_and(|total| {
-            let mut members = self.members.iter();
-            members.all(|(_, member)| {
-                let verifies = member.activity.0 == Activity::Verifying;
-                verifies || u64::from(member.blocks_missing) * 100 < u64::from(total) * 98
-            })
-        });
-        if all_resume {
-            self.resumes = true;
-            self.scheduler.resume();
-            self.budget.resume(self.scheduler.amounts().content_symbols);
+        if self.all_resume() {
+            self.resume();
         }
         self.begin(now);
     }

@@ -194,12 +194,13 @@ impl SourceSession {
     }
 
     /// Returns the number of content bytes that this session has transferred, given the number of bytes `sent`. If all receivers
-    /// resumed, returns the largest number of bytes that a receiver has verified in this session.
+    /// resumed, returns the largest number of bytes that a receiver has verified in this session, at most the bytes of all symbols.
     fn moved_bytes(&self, sent: u64) -> u64 {
         if !self.resumes {
             return sent;
         }
-        self.max_moved()
+        let symbols = self.scheduler.amounts().sent_symbols;
+        self.max_moved().min(symbols * u64::from(self.scheduler.geometry().symbol_size))
     }
 
     /// Returns the largest number of bytes that any receiver has verified in this session.

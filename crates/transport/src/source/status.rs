@@ -144,6 +144,7 @@ impl SourceSession {
     }
 
     pub(super) fn write_status(&mut self, now: Time, out: &mut Vec<u8>) {
+        self.consider_resume();
         let blocks = self.scheduler.status();
         let is_signed = self.pages.is_some() || blocks.end_proof.signature.is_some();
         self.receipts.note_root(blocks.root.map(|root| root.0));

@@ -1,0 +1,44 @@
+//! Receivers that have content of an earlier session: the source sends only the symbols that they request.
+
+use super::{Phase, SourceSession};
+use crate::members::{MemberRecord, Pace};
+use faircast_wire::{Activity, MemberState};
+
+/// A receiver resumes if it lacks less than this percentage of the blocks that the first pass has not sent yet.
+const LACKS: u64 = 98;
+
+impl SourceSession {
+    /// Whether each receiver that is served has some of the remaining blocks already, or is verifying its data.
+    pub(super) fn all_resume(&self) -> bool {
+        let status = self.scheduler.status();
+        let Some(total) = status.blocks else { return false };
+        let unsent = u64::from(total.saturating_sub(status.complete_to));
+        let resumes = |member: &MemberRecord| {
+            let verifies = member.activity.0 == Activity::Verifying;
+            verifies || u64::from(member.blocks_missing) * 100 < unsent * LACKS
+        };
+        let is_served = |member: &&MemberRecord| {
+            !matches!(member.pace, Pace::Gone | Pace::Dropped) && member.state != MemberState::Failed
+        };
+        let mut served = self.members.iter().map(|(_, member)| member).filter(is_served).peekable();
+        served.peek().is_some() && served.all(resumes)
+    }
+
+    /// Sends only requested symbols from now on.
+    pub(super) fn resume(&mut self) {
+        self.resumes = true;
+        self.scheduler.resume();
+        self.budget.resume(self.scheduler.amounts().content_symbols);
+    }
+
+    /// Ends the first pass when all receivers resume. Receivers with busy disks join before they know which blocks they have,
+    /// so the source learns this only after the start. The first passes of layers, streams and relays are not ended.
+    pub(super) fn consider_resume(&mut self) {
+        let is_whole = self.scheduler.geometry().stream_len.is_some() && self.layers() == 1;
+        let is_own = self.scheduler.source_is_finished().is_none();
+        let is_sending = matches!(self.phase, Phase::Sending) && self.setup.one_way.is_none();
+        if !self.resumes && is_sending && is_whole && is_own && self.all_resume() {
+            self.resume();
+        }
+    }
+}
