@@ -131,7 +131,7 @@ fn receiver_below_the_minimum_rate_is_excluded() {
 #[test]
 fn receivers_behind_a_trunk_below_the_minimum_are_excluded() {
     // The rate falls by a fifth for each congestion event. The slower the trunk, the longer an event lasts.
-    for (rate, end) in [(12_000.0, 800), (8_000.0, 800), (4_000.0, 1_600)] {
+    for (rate, end) in [(12_000.0, 800), (8_000.0, 800), (4_000.0, 1200)] {
         for active in [&[0, 1, 2][..], &[0]] {
             let mut tree = with(tree(SCHEME, 0.0), active);
             let slow = tree.trunks[1];

@@ -17,7 +17,7 @@ pub(crate) struct Exclusion {
     pub least: f64,
 }
 
-/// A receiver that has recently requested less than the least rate.
+/// A receiver that has requested less than the least rate.
 #[derive(Debug, Clone, Copy)]
 struct LowRate {
     from: ReceiverId,
@@ -27,7 +27,7 @@ struct LowRate {
     acked: u64,
 }
 
-/// Receivers that have recently requested less than the least rate.
+/// Receivers that have requested less than the least rate.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LowRates(Vec<LowRate>);
 
@@ -41,7 +41,6 @@ impl LowRates {
     /// Counts a request of a receiver for less than the least rate. The receiver has acknowledged all packets below `acked`.
     /// Returns whether the receiver is to be excluded.
     pub(crate) fn on_low(&mut self, from: ReceiverId, acked: u64, rule: Exclusion, now: Time) -> bool {
-        self.0.retain(|low| now.since(low.since) <= rule.within * 2);
         let place = match self.0.iter().position(|low| low.from == from) {
             Some(place) => place,
             None => {
@@ -58,9 +57,18 @@ impl LowRates {
         if passed < rule.within {
             return false;
         }
-        let low = self.0.remove(place);
         let received = acked.saturating_sub(low.acked) as f64;
-        low.count >= rule.count && received < ENOUGH * rule.least * passed.as_secs_f64()
+        let is_slow = received < ENOUGH * rule.least * passed.as_secs_f64();
+        if is_slow && low.count < rule.count {
+            return false; // the count continues: the requests of a very slow receiver are rare
+        }
+        self.0.remove(place);
+        is_slow
+    }
+
+    /// Forgets all requests.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
     }
 }
 
@@ -79,9 +87,8 @@ mod tests {
         assert!(!at(one, 120, 11.0) && !at(one, 125, 15.0) && !at(other, 0, 11.0));
         assert!(at(one, 135, 21.0) && at(other, 9, 21.0));
         assert!(!at(one, 140, 22.0), "and it begins anew");
-        assert!(
-            !at(one, 140, 43.0) && !at(one, 140, 44.0) && !at(one, 140, 45.0),
-            "the first one was too long ago"
-        );
+        assert!(!at(one, 141, 43.0), "two requests are too few");
+        assert!(at(one, 142, 80.0), "rare requests count, too, because it has received almost nothing");
+        assert!(!at(one, 150, 90.0) && !at(one, 400, 200.0), "it has received enough since the first request");
     }
 }

@@ -329,6 +329,9 @@ impl PacedPolicy for Policy {
         self.growth = self.controller.watch(rtt, now);
         if now >= self.expire_at {
             self.expire_at = now + LOOK;
+            if self.is_at_rest() {
+                self.low.clear(); // a source without data does not show which rate a receiver can have
+            }
             let silence = self.config.silence.max(self.some_turns());
             if now > Time::ZERO + silence && self.children.expire(now - silence) {
                 self.on_progress(now);
