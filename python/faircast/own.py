@@ -117,8 +117,8 @@ class Source:
     rate : float
         Rate in bit/s. At first one packet per assumed round-trip time.
     rtt : float
-        Round-trip time in seconds that the results report, and after a few of which without data the source counts as idle. At
-        first the assumed one.
+        Round-trip time in seconds that the results report. At first the assumed one. The class decides when the rate may grow, also
+        while the application has nothing to send.
     packet_size : int
         Size of a packet in bytes; set by the simulator.
     deadline : float
