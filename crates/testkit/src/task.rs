@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(5);
 
-/// A running program. Dropping it kills the program by its process ID and waits for its end.
+/// A running program. Dropping it kills the program by its process ID and waits for its end. If a test fails meanwhile, the last
+/// lines of the output are printed.
 #[derive(Debug)]
 pub struct Task {
     command: String,
@@ -192,7 +193,18 @@ impl Drop for Task {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            println!("{} after {:?}:", self.command, self.started.elapsed());
+            [self.stdout(), self.stderr()].iter().for_each(|output| println!("{}", last_lines(output)));
+        }
     }
+}
+
+/// Returns the last lines of a program's output.
+fn last_lines(output: &str) -> &str {
+    const LINES: usize = 40;
+    let from = output.rmatch_indices('\n').nth(LINES).map_or(0, |(at, _)| at + 1);
+    &output[from..]
 }
 
 /// Runs a program on this machine, outside of any lab, until it ends.

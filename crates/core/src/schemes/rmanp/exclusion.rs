@@ -89,6 +89,9 @@ mod tests {
         assert!(!at(one, 140, 22.0), "and it begins anew");
         assert!(!at(one, 141, 43.0), "two requests are too few");
         assert!(at(one, 142, 80.0), "rare requests count, too, because it has received almost nothing");
-        assert!(!at(one, 150, 90.0) && !at(one, 400, 200.0), "it has received enough since the first request");
+        assert!(
+            !at(one, 150, 90.0) && !at(one, 400, 200.0),
+            "it has received enough since the first request"
+        );
     }
 }
