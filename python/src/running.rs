@@ -5,7 +5,8 @@ use crate::own;
 use crate::scenario::Scenario;
 use crate::table::Table;
 use faircast_experiments::repro;
-use faircast_experiments::results::parquet::{from_parquet, to_parquet};
+use faircast_experiments::results::parquet::to_parquet;
+use faircast_experiments::results::run_file::{from_run_file, tables_in, to_run_file};
 use faircast_experiments::results::{self, Shard};
 use faircast_experiments::run::precision::{self, Precision};
 use faircast_experiments::run::stored_results::StoredResults;
@@ -13,9 +14,9 @@ use faircast_experiments::run::{self as runs, Progress, RunOptions, Status};
 use faircast_experiments::table;
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::File;
-use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -150,36 +151,46 @@ impl Results {
     }
 }
 
-/// Runs one point of a scenario with one seed, and writes its tables, without columns for point and seed, as Parquet files into
-/// a directory.
+/// Runs one point of a scenario with one seed, and writes its tables as a file.
 #[pyfunction]
-#[pyo3(signature = (scenario, point, seed, directory, memory = None))]
+#[pyo3(signature = (scenario, point, seed, path, memory = None))]
 pub fn run_into(
     py: Python<'_>,
     scenario: &Scenario,
     point: usize,
     seed: u64,
-    directory: PathBuf,
+    path: PathBuf,
     memory: Option<u64>,
 ) -> PyResult<()> {
     let done = run(py, scenario, vec![seed], Some(point), 1, memory, None, None)?;
-    let tables = results::tables_of_run(&done.results);
-    write_tables(py, &tables, &directory)?;
-    // The list of tables shows later whether a table had no rows or its file was lost.
-    let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
-    std::fs::write(directory.join(LIST), names.join("\n")).map_err(PyErr::from)
+    let wrong = |error: &dyn Display| PyOSError::new_err(format!("{}: {error}", path.display()));
+    let bytes = to_run_file(&results::tables_of_run(&done.results)).map_err(|error| wrong(&error))?;
+    std::fs::write(&path, bytes).map_err(|error| wrong(&error))
 }
 
-/// File with the names of a run's tables that have rows.
-const LIST: &str = "tables.txt";
-
-/// Whether a run is complete and this table of it has no rows.
-fn has_no_rows(directory: &Path, name: &str) -> bool {
-    let names = std::fs::read_to_string(directory.join(LIST));
-    names.is_ok_and(|names| !names.lines().any(|line| line == name))
+/// Opens the file of a run, and reads from it.
+fn read_run<T>(path: &Path, read: impl FnOnce(File) -> Result<T, String>) -> Result<T, String> {
+    let opened = File::open(path).map_err(|error| error.to_string());
+    opened
+        .and_then(read)
+        .map_err(|reason| format!("{}: {reason}; remove the file to repeat this run", path.display()))
 }
 
-/// Concatenates a table of single runs: point, seed and directory of each.
+/// Returns the names of the tables that have rows in any of these files of runs, in the order of a result.
+#[pyfunction]
+pub fn tables_of_runs(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<&'static str>> {
+    let read = || {
+        let mut found = BTreeSet::new();
+        for path in &paths {
+            found.extend(read_run(path, tables_in)?);
+        }
+        Ok(found)
+    };
+    let found = py.detach(read).map_err(|error: String| PyOSError::new_err(error))?;
+    Ok(results::TABLES.iter().copied().filter(|name| found.contains(*name)).collect())
+}
+
+/// Concatenates a table of single runs: point, seed and file of each.
 #[pyfunction]
 pub fn stack_runs(
     py: Python<'_>,
@@ -188,21 +199,9 @@ pub fn stack_runs(
     runs: Vec<(usize, u64, PathBuf)>,
 ) -> PyResult<Table> {
     let points = scenario.scenario.points().len();
-    let read = |(point, seed, directory): &(usize, u64, PathBuf)| {
-        let path = directory.join(format!("{name}.parquet"));
-        let wrong =
-            |reason: String| format!("{}: {reason}; remove the directory to repeat this run", path.display());
-        if *point >= points {
-            return Err(format!("point {point} does not exist; the sweep has {points} points"));
-        }
-        let table = match File::open(&path) {
-            Ok(file) => from_parquet(name, file).map_err(wrong)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && has_no_rows(directory, name) => {
-                table::Table { name: name.to_owned(), columns: Vec::new() }
-            }
-            Err(error) => return Err(wrong(error.to_string())),
-        };
-        Ok(((*point, *seed), table))
+    let read = |(point, seed, path): &(usize, u64, PathBuf)| match *point < points {
+        true => Ok(((*point, *seed), read_run(path, |file| from_run_file(name, file))?)),
+        false => Err(format!("point {point} does not exist; the sweep has {points} points")),
     };
     let stacked = py.detach(|| {
         let runs: Vec<((usize, u64), table::Table)> = runs.iter().map(read).collect::<Result<_, _>>()?;

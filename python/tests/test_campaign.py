@@ -41,7 +41,7 @@ def test_only_missing_runs_are_made(tmp_path: Path, swept: fc.Scenario) -> None:
     with pytest.raises(ValueError, match="12 of 24 runs are missing"):
         wider.result()
     kept = {path.name for path in tmp_path.glob("code=*/run=*")}
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("code=*/run=*/*")}
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("code=*/run=*")}
     wider.run(progress=False)
     assert not wider.missing() and len(kept) == 12
     assert all(path.stat().st_mtime_ns == at for path, at in before.items())
@@ -55,21 +55,23 @@ def test_a_changed_key_repeats_only_the_affected_runs(tmp_path: Path, dumbbell: 
     assert other.run(progress=False).metrics.to_dict()["scheme"][0] == "tfmcc"
 
 
-def test_damaged_runs_are_errors_with_their_path(tmp_path: Path, dumbbell: fc.Scenario) -> None:
+@pytest.mark.parametrize("damage", [lambda file: file.write_bytes(b"nothing"), lambda file: file.unlink()])
+def test_damaged_and_lost_runs_are_errors_with_their_path(
+    tmp_path: Path, dumbbell: fc.Scenario, damage: Callable[[Path], None]
+) -> None:
     campaign = fc.Campaign(dumbbell, 2, directory=tmp_path)
     campaign.run(progress=False)
-    damaged = next(tmp_path.glob("code=*/run=*/metrics.parquet"))
-    damaged.write_bytes(b"nothing")
-    with pytest.raises(OSError, match="remove the directory"):
-        campaign.result().metrics
+    result = campaign.result()
+    damage(next(tmp_path.glob("code=*/run=*")))
+    with pytest.raises(OSError, match="run=.*remove the file"):
+        result.metrics
 
 
-def test_lost_files_are_errors(tmp_path: Path, dumbbell: fc.Scenario) -> None:
-    campaign = fc.Campaign(dumbbell, 2, directory=tmp_path)
-    campaign.run(progress=False)
-    next(tmp_path.glob("code=*/run=*/metrics.parquet")).unlink()
-    with pytest.raises(OSError, match="metrics.parquet"):
-        campaign.result().metrics
+def test_query_engines_read_the_data_set(tmp_path: Path, dumbbell: fc.Scenario) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    metrics = fc.campaign(dumbbell, seeds=2, directory=tmp_path, progress=False).metrics
+    rows = [row for file in sorted(tmp_path.glob("code=*/*.parquet")) for row in parquet.read_table(file)["metrics"][0].as_py()]
+    assert [row["value"] for row in rows] == metrics.to_dict()["value"]
 
 
 def test_workers_with_another_simulator_are_refused(tmp_path: Path, dumbbell: fc.Scenario) -> None:
@@ -111,7 +113,7 @@ def counted(log: str, code: str, pickled: bytes, jobs: list, directory: str, mem
     began = time.monotonic()
     scenario, store = _scenario(pickled), Store(directory)
     for point, seed in jobs:
-        if store.path(scenario, point, seed).is_dir():
+        if store.path(scenario, point, seed).exists():
             continue
         with open(log, "a") as out:
             out.write(f"{point} {seed} {os.getpid()}\n")

@@ -1,16 +1,16 @@
-"""The data set of a campaign: one directory of Parquet files for each run.
+"""The data set of a campaign: one Parquet file for each run.
 
-The name of a run's directory depends on everything that determines the run: the code of the simulator, the network at its point of
-the sweep, and the seed. So any number of writers can share a data set, campaigns can share runs, and a changed scenario repeats only
-the runs that the change affects. A directory gets its name when all its files are written. `tables.txt` names them.
+The name of a file depends on everything that determines the run: the code of the simulator, the network at its point of the sweep,
+and the seed. So any number of writers can share a data set, campaigns can share runs, and a changed scenario repeats only the runs
+that the change affects. A file gets its name when it is written. It has one row, and a column for each table: a list of the table's
+rows.
 
-    DIRECTORY/code=HASH/run=FINGERPRINT-SEED/metrics.parquet
+    DIRECTORY/code=HASH/run=FINGERPRINT-SEED.parquet
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from uuid import uuid4
 
@@ -26,8 +26,8 @@ class Store:
         self._code = self.directory / f"code={_native.CODE}"
 
     def path(self, scenario: Scenario, point: int, seed: int) -> Path:
-        """Return the directory of a run."""
-        return self._code / f"run={scenario.fingerprint(point)[:32]}-{seed}"
+        """Return the file of a run."""
+        return self._code / _name(scenario.fingerprint(point), seed)
 
     def missing(self, scenario: Scenario, jobs: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Return the runs, as points and seeds, that are not in the data set."""
@@ -35,30 +35,25 @@ class Store:
             present = set(os.listdir(self._code))
         except FileNotFoundError:
             return list(jobs)
-        prints = [scenario.fingerprint(point)[:32] for point in range(len(scenario.points))]
-        absent = [(point, seed) for point, seed in jobs if f"run={prints[point]}-{seed}" not in present]
+        prints = [scenario.fingerprint(point) for point in range(len(scenario.points))]
+        absent = [(point, seed) for point, seed in jobs if _name(prints[point], seed) not in present]
         # A network file system may list a directory as it was some seconds ago, so each path is looked up as well.
-        return [(point, seed) for point, seed in absent if not (self._code / f"run={prints[point]}-{seed}").is_dir()]
+        return [(point, seed) for point, seed in absent if not (self._code / _name(prints[point], seed)).exists()]
 
     def run(self, scenario: Scenario, point: int, seed: int, memory: int | None = None) -> bool:
         """Make a run and keep it. Return False if the data set already had it."""
         final = self.path(scenario, point, seed)
-        if final.is_dir():
+        if final.exists():
             return False
         self._code.mkdir(parents=True, exist_ok=True)
         unfinished = self._code / f".unfinished-{uuid4().hex}"  # another host may have the same name and process numbers
-        unfinished.mkdir()
         try:
             _native.run_into(scenario._native, point, seed, os.fspath(unfinished), memory)
-            try:
-                unfinished.rename(final)
-            except OSError:
-                if not final.is_dir():  # otherwise another writer was faster, and its run is equal
-                    raise
-                return False
-            return True
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+            unfinished.replace(final)  # if another writer was faster, its file is equal
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+        return True
 
     def table(self, scenario: Scenario, name: str, jobs: list[tuple[int, int]]) -> _native.Table:
         """Return a table of these runs."""
@@ -67,12 +62,13 @@ class Store:
 
     def table_names(self, scenario: Scenario, jobs: list[tuple[int, int]]) -> list[str]:
         """Return the names of the tables that have rows in any of these runs, in the order of a result."""
-        found: set[str] = set()
-        for point, seed in jobs:
-            found.update(name[:-8] for name in os.listdir(self.path(scenario, point, seed)) if name.endswith(".parquet"))
-        return [name for name in _native.TABLES if name in found]
+        return _native.tables_of_runs([os.fspath(self.path(scenario, point, seed)) for point, seed in jobs])
 
     def clean(self) -> None:
         """Remove what interrupted writers have left. Call it when no other writer uses the data set."""
         for path in self.directory.glob("code=*/.unfinished-*"):
-            shutil.rmtree(path, ignore_errors=True)
+            path.unlink(missing_ok=True)
+
+
+def _name(fingerprint: str, seed: int) -> str:
+    return f"run={fingerprint[:32]}-{seed}.parquet"

@@ -5,10 +5,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Type;
 use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
 use std::sync::Arc;
 
@@ -29,32 +28,8 @@ pub fn to_parquet(table: &Table) -> Result<Vec<u8>, ParquetError> {
     Ok(bytes)
 }
 
-/// Reads a table that [`to_parquet`] has written. Null becomes NaN.
-///
-/// # Errors
-/// The library's error, or the column whose type no table has.
-pub fn from_parquet(name: &str, file: impl ChunkReader + 'static) -> Result<Table, String> {
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build());
-    let mut table = Table { name: name.to_owned(), columns: Vec::new() };
-    for batch in reader.map_err(|error| error.to_string())? {
-        let batch = batch.map_err(|error| error.to_string())?;
-        for (place, (field, array)) in batch.schema().fields().iter().zip(batch.columns()).enumerate() {
-            let more =
-                column(array).ok_or_else(|| format!("the type of column `{}` is wrong", field.name()))?;
-            match (table.columns.get_mut(place).map(|(_, column)| column), more) {
-                (None, more) => table.columns.push((field.name().clone(), more)),
-                (Some(Column::Whole(all)), Column::Whole(more)) => all.extend(more),
-                (Some(Column::Number(all)), Column::Number(more)) => all.extend(more),
-                (Some(Column::Text(all)), Column::Text(more)) => all.extend(more),
-                _ => return Err(format!("column `{}` has two types", field.name())),
-            }
-        }
-    }
-    Ok(table)
-}
-
 /// Returns the values of an array; `None` if no column has its type.
-fn column(array: &ArrayRef) -> Option<Column> {
+pub(super) fn column(array: &ArrayRef) -> Option<Column> {
     if let Some(values) = array.as_primitive_opt::<UInt64Type>() {
         return Some(Column::Whole(values.values().to_vec()));
     }
@@ -101,7 +76,7 @@ pub fn typed(name: &str, text: &[u8], part: File) -> Result<Table, String> {
     Ok(Table { name: name.to_owned(), columns })
 }
 
-fn array(column: &Column) -> ArrayRef {
+pub(super) fn array(column: &Column) -> ArrayRef {
     match column {
         Column::Whole(values) => Arc::new(UInt64Array::from(values.clone())),
         Column::Number(values) => {
