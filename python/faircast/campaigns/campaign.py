@@ -14,7 +14,7 @@ from ..result import Result
 from ..running import Progress, ProgressLine, list_of_seeds
 from ..scenario import Scenario
 from ..table import Table
-from .executors import check_code, opened
+from .executors import check_code, opened, workers_of
 from .store import Store
 
 #: Duration of a task that a campaign aims at, in seconds. A task has several short runs, because each task costs about a millisecond.
@@ -98,14 +98,15 @@ class Campaign:
 
     def _run_on(self, executor: Executor, watch: Progress | None) -> None:
         missing = self.missing()
-        tasks = _Tasks(missing, getattr(executor, "task_seconds", TASK_SECONDS))
+        workers = workers_of(executor)
+        tasks = _Tasks(missing, getattr(executor, "task_seconds", TASK_SECONDS), workers)
         before, began = len(self.jobs) - len(missing), time.monotonic()
         running: dict[Future[Any], int] = {}
         done = 0
         pickled = pickle.dumps(self.scenario)
         try:
             while True:
-                for jobs in tasks.take(SUBMITTED - len(running)):
+                for jobs in tasks.take(max(SUBMITTED, 2 * workers) - len(running)):
                     task = executor.submit(make_runs, _native.CODE, pickled, jobs, self.directory, self.memory)
                     running[task] = len(jobs)
                 if not running:
@@ -143,8 +144,9 @@ class Campaign:
 class _Tasks:
     """Divides runs among tasks of about the same duration."""
 
-    def __init__(self, jobs: list[tuple[int, int]], task_seconds: float) -> None:
+    def __init__(self, jobs: list[tuple[int, int]], task_seconds: float, workers: int) -> None:
         self._jobs = jobs
+        self._parts = 4 * workers
         self._at = 0
         self._task_seconds = task_seconds
         self._runs = 0
@@ -153,7 +155,7 @@ class _Tasks:
     def take(self, most: int) -> Iterator[list[tuple[int, int]]]:
         """Return at most this number of tasks. Until a run is completed, each task has one run, and there are few tasks."""
         if not self._runs:
-            most = min(most, 64 - self._at)
+            most = min(most, self._parts - self._at)
         for _ in range(most):
             left = len(self._jobs) - self._at
             if left == 0:
@@ -162,7 +164,7 @@ class _Tasks:
             if self._runs:
                 size = int(self._task_seconds / max(self._seconds / self._runs, 1e-6))
             # The last tasks are small, so that all workers end at about the same time.
-            size = max(1, min(size, left // 64))
+            size = max(1, min(size, left // self._parts))
             yield self._jobs[self._at : self._at + size]
             self._at += size
 

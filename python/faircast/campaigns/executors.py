@@ -59,6 +59,12 @@ def opened(executor: Executor | str | None) -> Iterator[Executor]:
     made.shutdown()
 
 
+def workers_of(executor: Executor) -> int:
+    """Return the number of calls that an executor makes at the same time; an assumption if it does not state it."""
+    workers = getattr(executor, "workers", None) or getattr(executor, "_max_workers", None)
+    return workers if isinstance(workers, int) and workers > 0 else 16
+
+
 def check_code(code: str) -> None:
     """Raise an exception if this worker has another version of the simulator, whose runs may differ.
 
@@ -94,6 +100,11 @@ class DaskExecutor(Executor):
         self._client, self._closes = client, closes
         # Runs are kept in a data set, so Dask's own cache by arguments must not answer for a run whose directory was removed.
         self._inner: Executor = client.get_executor(**{"pure": False, **options})
+
+    @property
+    def workers(self) -> int:
+        """The number of threads of all workers, now."""
+        return sum(self._client.nthreads().values())
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Start a call, and return its future."""
@@ -143,6 +154,11 @@ class RayExecutor(Executor):
         self._options = {"max_retries": 5, **options}
         self._remote: dict[Callable[..., Any], Any] = {}
         self._ray = ray
+
+    @property
+    def workers(self) -> int:
+        """The number of processors of the cluster, now."""
+        return int(self._ray.cluster_resources().get("CPU", 1))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Start a call, and return its future."""
