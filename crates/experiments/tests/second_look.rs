@@ -143,4 +143,9 @@ fn servers_of_paper_002_run_reno_from_one_packet() {
         }
     }
     assert!(text("crates/experiments/scenarios/002/fig-4.16.toml").contains("groups = \"measured\""));
+    assert!(text("crates/experiments/scenarios/002/fig-4.12.toml").contains("\"100 of 30 KB\""));
+    let delays = text("crates/experiments/scenarios/002/fig-4.5a.toml");
+    for delay in ["0 ms", "2 ms", "6 ms", "8 ms", "10 ms", "12 ms"] {
+        assert!(delays.contains(&format!("{{ name = \"{delay}\"")), "{delay}");
+    }
 }
