@@ -179,8 +179,11 @@ class _Tables(Mapping[str, Table]):
 
     def __init__(self, store: Store, scenario: Scenario, jobs: list[tuple[int, int]]) -> None:
         self._store, self._scenario, self._jobs = store, scenario, jobs
-        self._names = store.table_names(scenario, jobs)
         self._read: dict[str, Table] = {}
+
+    @functools.cached_property
+    def _names(self) -> list[str]:
+        return self._store.table_names(self._scenario, self._jobs)
 
     def __getitem__(self, name: str) -> Table:
         if name not in self._names:

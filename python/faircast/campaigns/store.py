@@ -45,7 +45,8 @@ class Store:
         final = self.path(scenario, point, seed)
         if final.exists():
             return False
-        self._code.mkdir(parents=True, exist_ok=True)
+        if not self._code.is_dir():
+            self._code.mkdir(parents=True, exist_ok=True)
         unfinished = self._code / f".unfinished-{uuid4().hex}"  # another host may have the same name and process numbers
         try:
             _native.run_into(scenario._native, point, seed, os.fspath(unfinished), memory)
