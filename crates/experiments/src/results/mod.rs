@@ -12,7 +12,6 @@
 //! | `counters` | numbers of packets sent, lost and received in a window |
 //! | `events` | events, one row each |
 //! | `single_runs` | tables of single runs, for stores that keep each run separately |
-//! | `run_file` | Parquet files of single runs |
 //! | `parts` `layers` | metrics of some receivers of a flow, and of sessions of several layers |
 //! | [`transform`] | encoding and decoding of all packets in the wire format |
 //! | [`capture`] | packets of tapped links as pcapng, with the bytes that they would have on a real network |
@@ -28,8 +27,6 @@ pub mod merge;
 pub mod parquet;
 mod parts;
 mod rows;
-#[cfg(feature = "parquet")]
-pub mod run_file;
 mod single_runs;
 #[cfg(test)]
 mod tests;

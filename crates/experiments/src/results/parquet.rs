@@ -1,5 +1,7 @@
 //! Tables as Parquet files.
 
+pub mod run_file;
+
 use crate::table::{Column, Table};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};

@@ -1,6 +1,6 @@
 //! Parquet files of single runs: one row, and a column of lists of structs for each table. Query engines unnest such a column.
 
-use super::parquet::{array, column};
+use super::{array, column};
 use crate::table::{Column, Table};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StructArray};
