@@ -153,7 +153,7 @@ class RayExecutor(Executor):
             raise _needs("ray", "ray") from None
         self._options = {"max_retries": 5, **options}
         self._remote: dict[Callable[..., Any], Any] = {}
-        self._ray = ray
+        self._ray: Any = ray
 
     @property
     def workers(self) -> int:
