@@ -3,6 +3,7 @@
 use crate::args::{self, OutputOptions, Sending, SessionArgs};
 use crate::buffers;
 use crate::failure::{Failure, Usage};
+use crate::hook::Hook;
 use crate::printer::{self, Role};
 use crate::session::{self, Output, Resolved, Verdict};
 use faircast::format::{Feature, Given, Outcome, ReceiverRequest, Refused, SourceRequest};
@@ -134,7 +135,8 @@ impl Source {
         request.options = options;
         let config = format.source(request);
         let config = config.map_err(|why| refused(format, &[own, &asked[..]].concat(), why))?;
-        Ok(Resolved { config, output_options, warnings, report: None })
+        let hook = sending.on_complete.map(Hook::of_source);
+        Ok(Resolved { config, output_options, warnings, report: None, hook })
     }
 }
 
@@ -171,7 +173,8 @@ impl args::Recv {
         request.options = options;
         let warnings = self.group_warning().into_iter().collect();
         let config = format.receiver(request).map_err(|why| refused(format, &asked, why))?;
-        Ok(Resolved { config, output_options: self.output_options, warnings, report: None })
+        let hook = self.hook();
+        Ok(Resolved { config, output_options: self.output_options, warnings, report: None, hook })
     }
 }
 

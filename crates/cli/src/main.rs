@@ -28,6 +28,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod formats;
+mod hook;
 mod hosts;
 mod json;
 mod key;

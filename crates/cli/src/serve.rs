@@ -4,6 +4,7 @@
 //! Each session has a receiver with a separate thread and separate sockets. One more receiver waits for the next session.
 
 use crate::failure::Failure;
+use crate::hook::Hook;
 use crate::printer::{self, Beside, EventPrinter, Role, Turn};
 use crate::session::{self, Output, Resolved};
 use crate::wording;
@@ -95,7 +96,7 @@ pub fn run<'a>(
     output: Output<'a>,
     stop: &'a Stop,
 ) -> Result<(), Failure> {
-    let Resolved { mut config, output_options, warnings, report: _ } = resolved;
+    let Resolved { mut config, output_options, warnings, report: _, hook } = resolved;
     let mut printer = session::printer(Role::Receiver, output_options, output, stop);
     warnings.into_iter().for_each(|text| printer.event(&Event::warning(text)));
     // With `--listen` or `--parent`, only one receiver can run, because it occupies a port of this host.
@@ -111,8 +112,8 @@ pub fn run<'a>(
                 && end.is_ok()
                 && let Some(number) = receivers.start(Instant::now())
             {
-                let (config, reported) = (config.clone(), reported.clone());
-                scope.spawn(move || receive(number, config, &reported, stop));
+                let (config, hook, reported) = (config.clone(), hook.clone(), reported.clone());
+                scope.spawn(move || receive(number, config, hook, &reported, stop));
             }
             config.accept.one_waits(receivers.has_room());
             if receivers.running.is_empty() && (stop.is_set() || end.is_err()) {
@@ -144,19 +145,39 @@ pub fn run<'a>(
             }
         }
     });
+    // The hooks of the last sessions have ended.
+    for (number, one) in news.try_iter() {
+        if let ReceiverMessage::Event(event) = one {
+            printer.of(receivers.turn(number));
+            printer.event(&event);
+        }
+    }
     end
 }
 
-/// Runs one receiver in its thread.
-fn receive(number: u32, config: ReceiveConfig, reported: &mpsc::Sender<(u32, ReceiverMessage)>, stop: &Stop) {
+/// Runs one receiver in its thread, and the hook after a complete session. The next receiver does not wait for the hook.
+fn receive(
+    number: u32,
+    config: ReceiveConfig,
+    mut hook: Option<Hook>,
+    reported: &mpsc::Sender<(u32, ReceiverMessage)>,
+    stop: &Stop,
+) {
     let began = Instant::now();
     let print = |one| {
         // The receiving end of the channel outlives this thread.
         reported.send((number, one)).ok();
     };
-    let outcome =
-        faircast::Receiver::from(config).run_until(stop, &mut |event| print(ReceiverMessage::Event(event)));
+    let outcome = faircast::Receiver::from(config).run_until(stop, &mut |event| {
+        hook.iter_mut().for_each(|hook| hook.note_event(&event));
+        print(ReceiverMessage::Event(event));
+    });
+    let complete = outcome.as_ref().ok().filter(|report| report.ok);
+    let hook = Hook::after(hook, complete);
     print(ReceiverMessage::Ended(outcome, began.elapsed()));
+    if let Some(Err(failure)) = hook.map(|hook| hook.run()) {
+        print(ReceiverMessage::Event(Event::warning(failure.to_string())));
+    }
 }
 
 /// Reports the outcome of a session. Returns only errors that end the program.

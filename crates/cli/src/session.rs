@@ -2,6 +2,7 @@
 
 use crate::args::{self, OutputOptions};
 use crate::failure::{Failure, Usage};
+use crate::hook::Hook;
 use crate::json::Line;
 use crate::printer::{self, EventPrinter, Human, Keyboard, Level, Reader, Role};
 use crate::report::ReportFile;
@@ -41,6 +42,8 @@ pub struct Resolved<Config> {
     pub warnings: Vec<String>,
     /// File for the outcome of every receiver.
     pub report: Option<ReportFile>,
+    /// Command to run after a complete session.
+    pub hook: Option<Hook>,
 }
 
 /// Outputs of a session.
@@ -148,7 +151,7 @@ impl args::Recv {
         let mut warnings = Vec::new();
         self.format.options()?;
         self.check_source()?;
-        let destination = self.destination()?;
+        let (destination, hook) = (self.destination()?, self.hook());
         warnings.extend(self.group_warning());
         let mut config = ReceiveConfig::new(destination);
         config.group = self.session.group();
@@ -173,11 +176,17 @@ impl args::Recv {
         config.host = self.session.host.unwrap_or_else(faircast::host_name);
         config.temporary = std::env::temp_dir();
         config.accept = SessionFilter::new(self.accept, self.max_size.map(|most| most as u64));
-        Ok(Resolved { config, output_options: self.output_options, warnings, report: None })
+        Ok(Resolved { config, output_options: self.output_options, warnings, report: None, hook })
     }
 }
 
 impl args::Recv {
+    /// Returns the command to run after a complete session.
+    pub(crate) fn hook(&self) -> Option<Hook> {
+        let out = (!self.stdout).then_some(self.out.as_path());
+        self.on_complete.clone().map(|command| Hook::of_receiver(command, out))
+    }
+
     /// Checks that the source address is possible, and has the address family of the group.
     pub(crate) fn check_source(&self) -> Result<(), Usage> {
         let Some(source) = self.source else { return Ok(()) };
@@ -356,7 +365,8 @@ fn resolve_sending(
     config.host = session.host.unwrap_or_else(faircast::host_name);
     config.temporary = std::env::temp_dir();
     let report = sending.report.as_deref().map(ReportFile::create).transpose()?;
-    Ok(Resolved { config, output_options, warnings, report })
+    let hook = sending.on_complete.map(Hook::of_source);
+    Ok(Resolved { config, output_options, warnings, report, hook })
 }
 
 /// Returns the hosts to serve by unicast.
@@ -501,11 +511,18 @@ pub fn print<'a, Config, Report: Serialize>(
     drive: impl FnOnce(Config, &mut dyn FnMut(Event), &Stop) -> Result<Report, Error>,
     verdict: impl Fn(&Report) -> Verdict,
 ) -> Result<(), Failure> {
-    let Resolved { config, output_options, warnings, report: _ } = resolved;
+    let Resolved { config, output_options, warnings, report: _, mut hook } = resolved;
     let mut printer = printer(role, output_options, output, stop);
     warnings.into_iter().for_each(|text| printer.event(&Event::warning(text)));
-    let outcome = drive(config, &mut |event| printer.event(&wording::event(event)), stop);
-    conclude(&mut printer, outcome, verdict)
+    let mut print = |event| {
+        hook.iter_mut().for_each(|hook| hook.note_event(&event));
+        printer.event(&wording::event(event));
+    };
+    let outcome = drive(config, &mut print, stop);
+    let complete = outcome.as_ref().ok().filter(|report| verdict(report).shortfall.is_none());
+    let hook = Hook::after(hook, complete);
+    let result = conclude(&mut printer, outcome, verdict);
+    result.and(hook.map_or(Ok(()), |hook| hook.run()))
 }
 
 pub(crate) fn printer<'a>(

@@ -19,6 +19,7 @@ use faircast_wire::Spacing;
 use formats::{AtReceiver, AtSource, FormatArgs};
 pub use receipt::{Receipt, ReceiptCommand, ReceiptVerify};
 pub use relay::{Relay, Role};
+use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -98,7 +99,7 @@ pub enum Command {
     Campaign {
         /// Command of the Python package, with its options
         #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true, required = true)]
-        words: Vec<std::ffi::OsString>,
+        words: Vec<OsString>,
     },
     /// Create a crate with a congestion control of your own for the simulator
     #[cfg(feature = "simulator")]
@@ -197,6 +198,9 @@ pub struct Sending {
     /// otherwise as JSON
     #[arg(help_heading = "Output", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub report: Option<PathBuf>,
+    /// Run this command of the shell when all receivers are complete; variables describe the session (docs/hooks.md)
+    #[arg(help_heading = "Output", long, value_name = "COMMAND", value_hint = ValueHint::CommandString)]
+    pub on_complete: Option<OsString>,
     /// Maximum time to wait for receivers to join, in seconds. Enter or `faircast start` starts the session at once
     #[arg(help_heading = "Receivers", long, value_name = "SECONDS", value_parser = values::span, default_value = "10")]
     pub join_timeout: Duration,
@@ -414,6 +418,10 @@ pub struct Recv {
     /// Treatment of file names with control characters: write them as \x1b (escape), keep them, or refuse them
     #[arg(help_heading = "Files", long, value_name = "escape|keep|refuse", default_value = "escape")]
     pub unsafe_names: Names,
+    /// Run this command of the shell after each session whose content is complete; variables describe the session
+    /// (docs/hooks.md)
+    #[arg(help_heading = "Sessions", long, value_name = "COMMAND", value_hint = ValueHint::CommandString)]
+    pub on_complete: Option<OsString>,
     /// Flush every file to disk before it gets its final name
     #[arg(help_heading = "Files", long)]
     pub sync: bool,

@@ -167,3 +167,34 @@ fn daemon_receives_concurrent_sessions_and_reports_each() {
     };
     assert!(at("joined", 2) < at("done", 1), "{receiver:?}");
 }
+
+/// Needs a kernel: processes start other processes.
+#[test]
+fn hooks_run_after_complete_sessions_only() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(2));
+    let files = ["first", "second"].map(|name| stage.file(name, 1_000_000));
+    let hook = "printf '%s %s %s\n' \"$FAIRCAST_SOURCE\" \"$FAIRCAST_BYTES\" \"$FAIRCAST_FILES\" >> \"$FAIRCAST_OUT.said\"";
+    let mut served = stage.recv(0, "r0", &["--serve", "--on-complete", hook]);
+    let one = stage.recv(1, "r1", &["--on-complete", "exit 7"]);
+    let told = stage.text("told");
+    let at_source = format!("printf %s \"$FAIRCAST_VERIFIED of $FAIRCAST_RECEIVERS\" > '{told}'");
+    let source = stage.send(&[&files[0]], &["--expect", "2", "--on-complete", &at_source]);
+    source.succeeds(30);
+    let one = one.ends(20);
+    assert!(one.code == 3 && one.stderr.contains("exit status: 7") && stage.has("r1", &files[0]), "{one:?}");
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(read(&told), "2 of 2");
+    // No command runs after a stopped session.
+    let mut stopped =
+        stage.send(&[&files[1]], &["--expect", "1", "--max", "1M", "--on-complete", &at_source]);
+    stopped.reaches(0.1, 20);
+    must(std::fs::remove_file(&told));
+    stopped.task.interrupt();
+    assert_eq!(stopped.ends(20).code, 1);
+    served.prints("\"stopped\"", 20);
+    served.task.interrupt();
+    let served = served.ends(20);
+    assert_eq!((served.code, read(&told)), (0, String::new()), "{served:?}");
+    assert_eq!(read(&format!("{}.said", stage.text("r0"))), "source 1000000 1\n", "{served:?}");
+}
