@@ -43,7 +43,9 @@ fn two_routers_repair_and_aggregate_feedback_of_six_receivers() {
         assert!(answers < 1.3, "{kind}: {answers}");
         for hop in &seen {
             let (received, sent) = (number(hop, "reports_received"), number(hop, "reports_sent"));
-            assert!(received > sent && sent <= number(hop, "packets") + 100, "{kind}: {hop}");
+            // About one for each packet, as at the source. On a busy host some reports arrive after the router has sent theirs.
+            let most = number(hop, "packets") as f64 * 1.3;
+            assert!(received > sent && sent as f64 <= most, "{kind}: {hop}");
         }
         assert!(printed.contains("router: ") && printed.contains("3 receivers done"), "{printed}");
         // RMANP's routers retransmit packets that the slow link has lost, from their caches.
