@@ -39,7 +39,7 @@ table! {
                 |config| config.measured.text(),
                 |config, text| {
                     config.measured = Form::read_any(MEASURED, text)?;
-                    Some(())
+                    Some(Ok(()))
                 },
                 "rate of arrivals: over M gaps, as an average, or in a window, in seconds",
             )];

@@ -43,8 +43,16 @@ enum Value<C: 'static> {
     Whole(u64, u64, Field<C, u64>),
     Choice(&'static [&'static str], Field<C, usize>),
     Word(fn(&C) -> bool, fn(&mut C)),
-    Formed { takes: fn() -> String, get: fn(&C) -> String, set: fn(&mut C, &str) -> Option<()> },
-    Other { takes: &'static str, get: fn(&C) -> String, set: fn(&mut C, &str) -> Option<()> },
+    Formed {
+        takes: fn() -> String,
+        get: fn(&C) -> String,
+        set: fn(&mut C, &str) -> Option<Result<(), SpecError>>,
+    },
+    Other {
+        takes: &'static str,
+        get: fn(&C) -> String,
+        set: fn(&mut C, &str) -> Option<()>,
+    },
 }
 
 /// A form of a value: a word, and numbers after colons, as in `binomial:0.5:1`. A value with several forms has a list of them.
@@ -279,13 +287,13 @@ impl<C: 'static> Opt<C> {
         Opt::new(name, Value::Other { takes, get, set }, meaning)
     }
 
-    /// Creates an option with several forms ([`Form`]): `takes` lists the permitted values, `get` returns the value as text, and
-    /// `set` returns `None` for an invalid text.
+    /// Creates an option with several forms ([`Form`]). `takes` lists the permitted values; `get` returns the value as text; `set`
+    /// returns `None` for a text without a form, or the reason why a text is refused.
     pub const fn formed(
         name: &'static str,
         takes: fn() -> String,
         get: fn(&C) -> String,
-        set: fn(&mut C, &str) -> Option<()>,
+        set: fn(&mut C, &str) -> Option<Result<(), SpecError>>,
         meaning: &'static str,
     ) -> Opt<C> {
         Opt::new(name, Value::Formed { takes, get, set }, meaning)
@@ -319,8 +327,22 @@ impl<C: 'static> Opt<C> {
         Opt::new(name, Value::Word(is, set), meaning)
     }
 
-    /// Sets the option in `config`; returns `None` if the text is not a permitted value.
-    pub fn set(&self, config: &mut C, text: &str) -> Option<()> {
+    /// Sets the option in `config`.
+    ///
+    /// # Errors
+    /// If the text is not a permitted value; the error states the permitted ones.
+    pub fn set(&self, config: &mut C, text: &str) -> Result<(), SpecError> {
+        let outcome = match &self.value {
+            Value::Formed { set, .. } => set(config, text),
+            _ => self.read(config, text).map(Ok),
+        };
+        outcome.unwrap_or_else(|| {
+            let (option, value, takes, meaning) = (self.name, text.to_owned(), self.takes(), self.meaning);
+            Err(SpecError::BadValue { option, value, takes, meaning })
+        })
+    }
+
+    fn read(&self, config: &mut C, text: &str) -> Option<()> {
         let or_word = |number: Option<f64>| match self.word {
             Some(word) if word == text => Some(None),
             _ => number.map(Some),
@@ -345,7 +367,8 @@ impl<C: 'static> Opt<C> {
                 (field.set)(config, Some(words.iter().position(|word| *word == text)?));
             }
             Value::Word(_, set) => text.is_empty().then(|| set(config))?,
-            Value::Formed { set, .. } | Value::Other { set, .. } => set(config, text)?,
+            Value::Other { set, .. } => set(config, text)?,
+            Value::Formed { .. } => return None, // `set` reads it
         }
         Some(())
     }
@@ -534,12 +557,7 @@ pub fn configure<C: 'static>(
         }
         let alone = option.alone.or(matches!(option.value, Value::Word(..)).then_some(""));
         let value = value.or(alone).ok_or_else(|| SpecError::NoValue { option: name.to_owned() })?;
-        option.set(config, value).ok_or_else(|| SpecError::BadValue {
-            option: option.name,
-            value: value.to_owned(),
-            takes: option.takes(),
-            meaning: option.meaning,
-        })?;
+        option.set(config, value)?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 use super::equation::{Averaging, Equation};
 use super::{Aimd, Binomial, Start};
 use crate::own::{Boxed, Own, OwnFactory, Registry};
-use crate::spec::{Form, NumberRange};
+use crate::spec::{Form, NumberRange, SpecError};
 use crate::time::{Rate, Span};
 use std::fmt;
 
@@ -93,11 +93,14 @@ impl PolicyChoice {
         Form::word("tfrc", |_| PolicyChoice::Equation(Averaging::Thesis)),
     ];
 
-    /// Reads a choice; returns `None` if the text has none of the forms and names no registered policy.
-    pub fn read(text: &str) -> Option<PolicyChoice> {
+    /// Reads a choice; returns `None` if the text has none of the forms.
+    ///
+    /// # Errors
+    /// If the text names a policy of another crate that is not registered, or refuses its options.
+    pub fn read(text: &str) -> Option<Result<PolicyChoice, SpecError>> {
         match POLICIES.read(text, ':') {
-            Some(own) => own.ok().map(PolicyChoice::Own),
-            None => Form::read_any(PolicyChoice::FORMS, text),
+            Some(own) => Some(own.map(PolicyChoice::Own)),
+            None => Form::read_any(PolicyChoice::FORMS, text).map(Ok),
         }
     }
 
@@ -168,7 +171,7 @@ mod tests {
 
     #[test]
     fn every_policy_is_parsed_from_its_own_name() {
-        let read = PolicyChoice::read;
+        let read = |text| PolicyChoice::read(text).and_then(Result::ok);
         for name in ["aimd", "binomial:0.5:0.5", "binomial:1:0", "equation", "equation:rfc5348"] {
             assert_eq!(read(name).map(|choice| choice.to_string()).as_deref(), Some(name));
         }

@@ -207,8 +207,8 @@ macro_rules! policy {
             || $crate::spec::Form::list($crate::rate::PolicyChoice::FORMS),
             |config| config.policy.to_string(),
             |config, text| {
-                config.policy = $crate::rate::PolicyChoice::read(text)?;
-                Some(())
+                let read = $crate::rate::PolicyChoice::read(text)?;
+                Some(read.map(|policy| config.policy = policy))
             },
             "rule of the rate's growth and reduction",
         )
