@@ -29,6 +29,9 @@ const FEW: usize = 4;
 /// Maximum number of deadlines that are processed on time during one advance of the time.
 const ON_TIME: usize = 200;
 
+/// Number of receivers that send reports to a source.
+const RECEIVERS: u8 = 5;
+
 /// Number of random sequences of operations.
 const CASES: u32 = 96;
 
@@ -86,7 +89,7 @@ fn number() -> impl Strategy<Value = f32> {
 fn source_op() -> impl Strategy<Value = SourceOp> {
     let hold = prop_oneof![0u32..50_000, Just(u32::MAX)];
     let layer = prop_oneof![4 => Just(0u8), 1 => 1u8..10];
-    let report = ((1u8..6, layer), 0u8..20, -3i8..100, hold, number(), number());
+    let report = ((1..=RECEIVERS, layer), 0u8..20, -3i8..100, hold, number(), number());
     prop_oneof![
         4 => (1u8..60).prop_map(SourceOp::Send),
         1 => (0u32..3_000_000).prop_map(SourceOp::SendLate),
@@ -94,7 +97,7 @@ fn source_op() -> impl Strategy<Value = SourceOp> {
         6 => report.prop_map(|((from, layer), kind, back, hold_us, number, other)| {
             SourceOp::Report { from, layer, kind, back, hold_us, number, other }
         }),
-        1 => (1u8..6).prop_map(SourceOp::Forget),
+        1 => (1..=RECEIVERS).prop_map(SourceOp::Forget),
         1 => (1e3f32..1e6, 1e4f32..1e9).prop_map(|(min, max)| SourceOp::Limit { min, max }),
         1 => Just(SourceOp::SignOfLife),
         1 => (0u8..40).prop_map(SourceOp::Members),
@@ -204,6 +207,11 @@ impl SourceRun {
         };
         self.trace.add_all([self.now.as_nanos(), self.source.deadline().as_nanos(), departure]);
         self.trace.add_observation(seen);
+        let limiting = seen.limiting.map_or(0, ReceiverId::get);
+        assert!(
+            limiting <= RECEIVERS.into(),
+            "the limiting receiver is {limiting}, which has sent no report"
+        );
         let rate = seen.rate.bps();
         let (min, max) = (self.bounds.min.bps(), self.bounds.max.bps());
         // Each active enhancement layer may send a packet per 8 s, even if the configured maximum leaves no rate for this layer.
