@@ -54,7 +54,7 @@ pub fn trend(values: &[f64]) -> Option<f64> {
     let n = BATCHES as f64;
     let deviation = (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0).sqrt();
     let z = (score.abs() - 1).max(0) as f64 / deviation;
-    Some(2.0 * normal_share(-z))
+    Some((2.0 * normal_share(-z)).min(1.0))
 }
 
 /// Returns the means of consecutive batches of `size` values. Values after the last whole batch are left out.
