@@ -378,11 +378,11 @@ pub enum ConfigError {
     },
     /// A scheme or a policy of another crate, which receivers do not have.
     #[error(
-        "{scheme} runs only in simulations, because receivers have the built-in schemes alone: choose one of them"
+        "{own} runs only in simulations, because receivers have the built-in schemes and policies alone: choose one of them"
     )]
     OwnScheme {
-        /// Name of the scheme.
-        scheme: &'static str,
+        /// Name of the scheme or policy.
+        own: String,
     },
     /// The group has so high an address or port that there are not enough groups for all layers.
     #[error(

@@ -133,8 +133,8 @@ impl Receiver {
 /// If the configuration is contradictory.
 pub fn check(config: &mut SendConfig) -> Result<Vec<SocketAddr>, Error> {
     check_limits(config.min, config.max, config.slow)?;
-    if config.scheme.to_string().contains(own::PREFIX) {
-        return Err(Error::Config(ConfigError::OwnScheme { scheme: config.scheme.name() }));
+    if let Some(own) = config.scheme.to_string().split(',').find(|part| part.contains(own::PREFIX)) {
+        return Err(Error::Config(ConfigError::OwnScheme { own: own.to_owned() }));
     }
     config.scheme = scheme_for(config.scheme, &config.content)?;
     if config.sign.is_some() && matches!(config.content, Content::Layers { .. }) {
