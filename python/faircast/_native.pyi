@@ -1,5 +1,5 @@
 import os
-from typing import Any, Callable
+from typing import Any, Callable, final
 
 VERSION: str
 CODE: str
@@ -13,6 +13,7 @@ class ScenarioError(ValueError):
 
 class RunError(RuntimeError): ...
 
+@final
 class Table:
     @property
     def name(self) -> str: ...
@@ -22,6 +23,7 @@ class Table:
     def __len__(self) -> int: ...
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
+@final
 class Scenario:
     @staticmethod
     def parse(text: str, file: str, memory: int | None = None) -> Scenario: ...
@@ -52,6 +54,12 @@ class Scenario:
     def fingerprint(self, point: int) -> str: ...
     def metric_names(self, point: int) -> list[str]: ...
 
+@final
+class Stop:
+    def adopt(self) -> None: ...
+    def set(self) -> None: ...
+
+@final
 class Results:
     @property
     def table_names(self) -> list[str]: ...
@@ -83,7 +91,7 @@ def run_until(
     kept: _Path | None = None,
     progress: _Progress | None = None,
 ) -> tuple[Results, list[int], bool]: ...
-def run_into(scenario: Scenario, point: int, seed: int, path: _Path, memory: int | None = None) -> None: ...
+def run_into(scenario: Scenario, point: int, seed: int, name: str, path: _Path, memory: int | None = None) -> None: ...
 def tables_of_runs(paths: list[str]) -> list[str]: ...
 def stack_runs(scenario: Scenario, name: str, runs: list[tuple[int, int, str]]) -> Table: ...
 def write_parquet(tables: list[tuple[str, Table]], directory: _Path) -> list[os.PathLike[str]]: ...
@@ -106,6 +114,7 @@ def summary(metrics: Table, confidence: float) -> Table: ...
 class TransferError(RuntimeError):
     kind: str
 
+@final
 class Session:
     def next_event(self, within: float) -> str | None: ...
     def is_finished(self) -> bool: ...
@@ -118,12 +127,14 @@ def send(paths: list[str], files: list[tuple[str, bytes]], *, expect: int = 0, *
 def receive(directory: str | None, memory: int, **options: Any) -> Session: ...
 def generate_key(signing: bool) -> tuple[str, str | None]: ...
 
+@final
 class Decision:
     ACCEPT: Decision
     MARK: Decision
     DROP: Decision
     OVERFLOW: Decision
 
+@final
 class Operating:
     @property
     def rate(self) -> float: ...
@@ -136,6 +147,7 @@ class Operating:
     @property
     def packet_size(self) -> int: ...
 
+@final
 class Packet:
     @property
     def now(self) -> float: ...
@@ -152,6 +164,7 @@ class Packet:
     @property
     def idle_since(self) -> float | None: ...
 
+@final
 class Sent:
     @property
     def now(self) -> float: ...
@@ -164,6 +177,7 @@ class Sent:
     @property
     def waiting_bytes(self) -> int: ...
 
+@final
 class Data:
     @property
     def seq(self) -> int: ...
@@ -182,8 +196,19 @@ class Data:
     @property
     def mark(self) -> Representative | None: ...
 
+@final
 class Report:
-    def __init__(self, kind: str, *, level: float = 0.0, mean: float = 0.0, loss: float = 0.0, count: int = 1) -> None: ...
+    def __new__(
+        cls,
+        kind: str,
+        *,
+        level: float = 0.0,
+        mean: float = 0.0,
+        loss: float = 0.0,
+        count: int = 1,
+        receiver: int = 0,
+        rtt: float | None = None,
+    ) -> Report: ...
     @property
     def kind(self) -> str: ...
     @property
@@ -199,8 +224,9 @@ class Report:
     @property
     def rtt(self) -> float | None: ...
 
+@final
 class Representative:
-    def __init__(self, receiver: int | None, mean: float = 0.0, deviation: float = 0.0, rtt_max: float = 0.0) -> None: ...
+    def __new__(cls, receiver: int | None, mean: float = 0.0, deviation: float = 0.0, rtt_max: float = 0.0) -> Representative: ...
     @property
     def receiver(self) -> int | None: ...
     @property

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import builtins
 import os
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from itertools import islice
 from typing import Iterable
 
 from . import _native
@@ -145,20 +146,19 @@ def verify(
     KeyError
         If there is no such figure.
     """
-    from .campaigns.executors import opened
+    from .campaigns.executors import opened, results, workers_of
 
     chosen, path = list_of_seeds(seeds), os.path.abspath(directory)
     wanted = _selected(ids)
-    tasks = [(id, [seed], 0) for id in wanted for seed in chosen]
-    last = [(id, chosen, alternatives) for id in wanted] if alternatives else []
+    tasks = [(_repeat, _native.CODE, id, [seed], 0, path) for id in wanted for seed in chosen]
+    last = [(_repeat, _native.CODE, id, chosen, alternatives, path) for id in wanted] if alternatives else []
     bar = ProgressLine() if progress is True else None
     watch = bar or (progress if callable(progress) else None)
     try:
         with opened(executor) as pool:
             done, count = 0, len(tasks) + len(last)
-            for step in (tasks, last):
-                for future in as_completed([pool.submit(_repeat, _native.CODE, *task, path) for task in step]):
-                    future.result()
+            for step in (iter(tasks), iter(last)):
+                for _ in results(pool, lambda most: islice(step, most), 2 * workers_of(pool)):
                     done += 1
                     if watch:
                         watch(done, count, done / count, None)

@@ -19,7 +19,9 @@ mod _native {
     #[pymodule_export]
     use crate::repro::{entries, reproduce};
     #[pymodule_export]
-    use crate::running::{Results, run, run_into, run_until, stack_runs, tables_of_runs, write_parquet};
+    use crate::running::{
+        Results, Stop, run, run_into, run_until, stack_runs, tables_of_runs, write_parquet,
+    };
     #[pymodule_export]
     use crate::scenario::{Scenario, schema, template, templates};
     #[pymodule_export]

@@ -1,12 +1,11 @@
 //! The papers' figures and tables.
 
 use crate::errors::not_repeated;
-use crate::running::Watcher;
+use crate::running::{Watcher, stored};
 use crate::table::Table;
 use faircast_experiments::repro::{self, Judged, Pace, Settings, Tolerance};
-use faircast_experiments::run::stored_results::StoredResults;
 use faircast_experiments::table::{Column, Table as TableOfResults};
-use pyo3::exceptions::{PyKeyError, PyOSError};
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -62,10 +61,7 @@ pub fn reproduce(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Table, Vec<(String, String)>)> {
     let entry = repro::find(id).map_err(|error| PyKeyError::new_err(error.to_string()))?;
-    let kept = kept
-        .map(|directory| StoredResults::at(&directory))
-        .transpose()
-        .map_err(|error| PyOSError::new_err(error.to_string()))?;
+    let kept = kept.map(|directory| stored(&directory)).transpose()?;
     let settings = Settings {
         seeds,
         threads: NonZeroUsize::new(threads),

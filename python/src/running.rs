@@ -5,7 +5,7 @@ use crate::own;
 use crate::scenario::Scenario;
 use crate::table::Table;
 use faircast_experiments::repro;
-use faircast_experiments::results::parquet::run_file::{from_run_file, tables_in, to_run_file};
+use faircast_experiments::results::parquet::run_file::{RunFile, to_run_file};
 use faircast_experiments::results::parquet::to_parquet;
 use faircast_experiments::results::{self, Shard};
 use faircast_experiments::run::precision::{self, Precision};
@@ -14,14 +14,41 @@ use faircast_experiments::run::{self as runs, Progress, RunOptions, Status};
 use faircast_experiments::table;
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{ThreadId, current};
+
+thread_local! {
+    static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+}
+
+/// Ends the runs of other threads.
+#[pyclass(frozen, module = "faircast._native")]
+#[derive(Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+#[pymethods]
+impl Stop {
+    #[new]
+    fn new() -> Stop {
+        Stop::default()
+    }
+
+    /// Makes the runs that this thread starts end after `set`.
+    fn adopt(&self) {
+        STOP.set(Some(self.0.clone()));
+    }
+
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Calls a Python function with the progress of runs, and stops the runs when a signal arrives or the function raises an
 /// exception. It does so in the thread that has started the runs, several times per second and once at the end.
@@ -30,6 +57,8 @@ pub struct Watcher {
     thread: ThreadId,
     exception: Mutex<Option<PyErr>>,
     stops: AtomicBool,
+    /// Set by another thread; see [`Stop`].
+    stopped_by: Option<Arc<AtomicBool>>,
     /// Whether the simulator calls Python classes.
     calls_classes: bool,
 }
@@ -43,6 +72,7 @@ impl Watcher {
             thread: current().id(),
             exception: Mutex::default(),
             stops: AtomicBool::new(false),
+            stopped_by: STOP.with_borrow(Clone::clone),
         }
     }
 
@@ -92,7 +122,7 @@ impl Progress for Watcher {
     }
 
     fn is_cancelled(&self) -> bool {
-        if own::has_raised() {
+        if own::has_raised() || self.stopped_by.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             self.stops.store(true, Ordering::Relaxed);
         }
         self.stops.load(Ordering::Relaxed)
@@ -151,26 +181,29 @@ impl Results {
     }
 }
 
-/// Runs one point of a scenario with one seed, and writes its tables as a file.
+/// Runs one point of a scenario with one seed, and writes its tables as a file, which names the run `name`.
 #[pyfunction]
-#[pyo3(signature = (scenario, point, seed, path, memory = None))]
+#[pyo3(signature = (scenario, point, seed, name, path, memory = None))]
 pub fn run_into(
     py: Python<'_>,
     scenario: &Scenario,
     point: usize,
     seed: u64,
+    name: &str,
     path: PathBuf,
     memory: Option<u64>,
 ) -> PyResult<()> {
     let done = run(py, scenario, vec![seed], Some(point), 1, memory, None, None)?;
     let wrong = |error: &dyn Display| PyOSError::new_err(format!("{}: {error}", path.display()));
-    let bytes = to_run_file(&results::tables_of_run(&done.results)).map_err(|error| wrong(&error))?;
+    let bytes = to_run_file(name, &results::tables_of_run(&done.results)).map_err(|error| wrong(&error))?;
     std::fs::write(&path, bytes).map_err(|error| wrong(&error))
 }
 
-/// Opens the file of a run, and reads from it.
-fn read_run<T>(path: &Path, read: impl FnOnce(File) -> Result<T, String>) -> Result<T, String> {
-    let opened = File::open(path).map_err(|error| error.to_string());
+/// Opens the file of a run, whose name is that of the run, and reads from it.
+fn read_run<T>(path: &Path, read: impl FnOnce(RunFile<File>) -> Result<T, String>) -> Result<T, String> {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let file = File::open(path).map_err(|error| error.to_string());
+    let opened = file.and_then(|file| RunFile::of(&name, file).map_err(|error| error.to_string()));
     opened
         .and_then(read)
         .map_err(|reason| format!("{}: {reason}; remove the file to repeat this run", path.display()))
@@ -182,7 +215,7 @@ pub fn tables_of_runs(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<&'sta
     let read = || {
         let mut found = BTreeSet::new();
         for path in &paths {
-            found.extend(read_run(path, tables_in)?);
+            found.extend(read_run(path, |file| Ok(file.tables().map(str::to_owned).collect::<Vec<_>>()))?);
         }
         Ok(found)
     };
@@ -200,7 +233,7 @@ pub fn stack_runs(
 ) -> PyResult<Table> {
     let points = scenario.scenario.points().len();
     let read = |(point, seed, path): &(usize, u64, PathBuf)| match *point < points {
-        true => Ok(((*point, *seed), read_run(path, |file| from_run_file(name, file))?)),
+        true => Ok(((*point, *seed), read_run(path, |file| file.table(name))?)),
         false => Err(format!("point {point} does not exist; the sweep has {points} points")),
     };
     let stacked = py.detach(|| {
@@ -284,11 +317,16 @@ fn options(
 ) -> PyResult<RunOptions> {
     // Python classes run in one thread at a time.
     let threads = if calls_classes(scenario) { 1 } else { threads };
-    let kept = kept
-        .map(|directory| StoredResults::at(&directory))
-        .transpose()
-        .map_err(|error| PyOSError::new_err(error.to_string()))?;
+    let kept = kept.map(|directory| stored(&directory)).transpose()?;
     Ok(RunOptions { threads: NonZeroUsize::new(threads), kept, memory, ..RunOptions::default() })
+}
+
+/// Opens a directory of stored runs. The exception is that of Python for this error of the operating system, with the path.
+pub fn stored(directory: &Path) -> PyResult<StoredResults> {
+    StoredResults::at(directory).map_err(|error| match error.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, error.kind().to_string(), directory.to_owned())),
+        None => PyOSError::new_err(format!("{}: {error}", directory.display())),
+    })
 }
 
 /// Writes tables as Parquet files `NAME.parquet` into a directory, and creates the directory.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -198,3 +199,42 @@ def test_processes_complete_after_a_broken_pool(tmp_path: Path, dumbbell: fc.Sce
 def test_unknown_executors_are_errors() -> None:
     with pytest.raises(ValueError, match="dask"):
         executor_of("cloud")
+
+
+@pytest.mark.parametrize("executor", ["None", "'local:1'"])
+def test_ctrl_c_ends_a_campaign(tmp_path: Path, executor: str) -> None:
+    script = f"""
+import faircast as fc
+scenario = fc.Scenario.template("dumbbell").with_(duration="100000 s", warmup="5 s")
+if __name__ == "__main__":
+    print("begins", flush=True)
+    fc.campaign(scenario, seeds=2, executor={executor}, directory="runs", progress=False)
+"""
+    (tmp_path / "campaign.py").write_text(script)
+    program = subprocess.Popen([sys.executable, "campaign.py"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert program.stdout is not None and program.stdout.readline() == "begins\n"
+        until = time.monotonic() + 60
+        while not list(tmp_path.glob("runs/code=*")) and time.monotonic() < until:
+            time.sleep(0.05)
+        program.send_signal(signal.SIGINT)
+        _, errors = program.communicate(timeout=60)
+        assert "KeyboardInterrupt" in errors and program.returncode != 0
+    finally:
+        program.kill()
+    assert not list(tmp_path.glob("runs/code=*/run=*"))
+
+
+def test_executors_of_other_kinds_are_refused(tmp_path: Path, dumbbell: fc.Scenario) -> None:
+    for wrong, message in [(2, "not 2"), ("local:x", "not 'x'"), ("local:0", "not '0'"), ("dask:foo", "has a port")]:
+        with pytest.raises((TypeError, ValueError), match=message):
+            fc.campaign(dumbbell, seeds=1, executor=wrong, directory=tmp_path, progress=False)
+
+
+def test_file_of_another_run_is_refused(tmp_path: Path, dumbbell: fc.Scenario) -> None:
+    campaign = fc.Campaign(dumbbell, 2, directory=tmp_path)
+    campaign.run(progress=False)
+    first, second = (campaign._store.path(dumbbell, 0, seed) for seed in (1, 2))
+    shutil.copy(second, first)
+    with pytest.raises(OSError, match="it is a copy of run=.*-2; remove the file"):
+        campaign.result().metrics

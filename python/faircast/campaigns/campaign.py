@@ -6,7 +6,7 @@ import functools
 import os
 import pickle
 import time
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import Executor
 from typing import Any, Iterable, Iterator, Mapping
 
 from .. import _native
@@ -14,7 +14,7 @@ from ..result import Result
 from ..running import Progress, ProgressLine, list_of_seeds
 from ..scenario import Scenario
 from ..table import Table
-from .executors import check_code, opened, workers_of
+from .executors import Threads, check_code, opened, results, workers_of
 from .store import Store
 
 #: Duration of a task that a campaign aims at, in seconds. A task has several short runs, because each task costs about a millisecond.
@@ -52,10 +52,10 @@ class Campaign:
     ) -> None:
         if not isinstance(scenario, Scenario):
             scenario = Scenario.load(scenario, memory=memory)
-        self.scenario = scenario if sweep is None else scenario.with_sweep(sweep)
+        scenario = scenario if sweep is None else scenario.with_sweep(sweep)
+        scenario._refresh()
+        self.scenario = Scenario(scenario._native)  # the code of its classes changes only at `run`
         self.seeds = list_of_seeds(self.scenario.seeds if seeds is None else seeds)
-        if not self.seeds:
-            raise ValueError("there are no seeds; each seed is one run of each point")
         self.directory = os.path.abspath(directory)
         self.memory = self.scenario._native.memory if memory is None else memory
         self._store = Store(self.directory)
@@ -89,6 +89,7 @@ class Campaign:
         bar = ProgressLine() if progress is True else None
         watch = bar or (progress if callable(progress) else None)
         try:
+            self.scenario._refresh()
             with opened(executor) as pool:
                 self._run_on(pool, watch)
         finally:
@@ -97,32 +98,24 @@ class Campaign:
         return self.result()
 
     def _run_on(self, executor: Executor, watch: Progress | None) -> None:
+        # Another process needs the text of the scenario, and its classes.
+        scenario = self.scenario if isinstance(executor, Threads) else pickle.dumps(self.scenario)
         missing = self.missing()
         workers = workers_of(executor)
         tasks = _Tasks(missing, getattr(executor, "task_seconds", TASK_SECONDS), workers)
         before, began = len(self.jobs) - len(missing), time.monotonic()
-        running: dict[Future[Any], int] = {}
         done = 0
-        pickled = pickle.dumps(self.scenario)
-        try:
-            while True:
-                for jobs in tasks.take(max(SUBMITTED, 2 * workers) - len(running)):
-                    task = executor.submit(make_runs, _native.CODE, pickled, jobs, self.directory, self.memory)
-                    running[task] = len(jobs)
-                if not running:
-                    return
-                completed, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
-                for task in completed:
-                    count = running.pop(task)
-                    tasks.learn(count, task.result())
-                    done += count
-                if watch and completed:
-                    left = (time.monotonic() - began) / done * (len(missing) - done)
-                    watch(before + done, before + len(missing), (before + done) / (before + len(missing)), left)
-        except BaseException:
-            for task in running:
-                task.cancel()
-            raise
+
+        def take(most: int) -> Iterator[tuple[Any, ...]]:
+            for jobs in tasks.take(most):
+                yield make_runs, _native.CODE, scenario, jobs, self.directory, self.memory
+
+        for (_, _, _, jobs, *_), seconds in results(executor, take, max(SUBMITTED, 2 * workers)):
+            tasks.learn(len(jobs), seconds)
+            done += len(jobs)
+            if watch:
+                left = (time.monotonic() - began) / done * (len(missing) - done)
+                watch(before + done, before + len(missing), (before + done) / (before + len(missing)), left)
 
     def result(self) -> Result:
         """Return the result of all runs. Its tables are read when they are first used.
@@ -135,7 +128,8 @@ class Campaign:
         missing = self.missing()
         if missing:
             raise ValueError(f"{len(missing)} of {len(self.jobs)} runs are missing in {self.directory}; `run` makes them")
-        return Result(self.scenario, self.seeds, _Tables(self._store, self.scenario, self.jobs))
+        scenario = Scenario(self.scenario._native)  # the code of its classes may change at a later `run`
+        return Result(scenario, self.seeds, _Tables(self._store, scenario, self.jobs))
 
     def __repr__(self) -> str:
         return f"<Campaign of {self.scenario!r}: {len(self.missing())} of {len(self.jobs)} runs are missing in {self.directory}>"
@@ -208,11 +202,11 @@ def _scenario(pickled: bytes) -> Scenario:
     return scenario
 
 
-def make_runs(code: str, scenario: bytes, jobs: list[tuple[int, int]], directory: str, memory: int | None) -> float:
+def make_runs(code: str, scenario: Scenario | bytes, jobs: list[tuple[int, int]], directory: str, memory: int | None) -> float:
     """Make the missing ones of these runs in a worker. Return the duration in seconds."""
     check_code(code)
     began = time.monotonic()
-    read, store = _scenario(scenario), Store(directory)
+    read, store = _scenario(scenario) if isinstance(scenario, bytes) else scenario, Store(directory)
     for point, seed in jobs:
         store.run(read, point, seed, memory)
     return time.monotonic() - began

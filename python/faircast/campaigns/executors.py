@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterable, Iterator
 
 from .. import _native
 
@@ -15,6 +15,36 @@ from .. import _native
 def processors() -> int:
     """Return the number of processors that this process may use, as an allocation of SLURM permits."""
     return len(os.sched_getaffinity(0))
+
+
+class Threads(ThreadPoolExecutor):
+    """Threads of this process; a run needs no interpreter."""
+
+    def __init__(self) -> None:
+        self._stop = _native.Stop()
+        super().__init__(processors(), initializer=self._stop.adopt)
+
+    def stop(self) -> None:
+        """End all runs."""
+        self._stop.set()
+        self.shutdown(cancel_futures=True)
+
+
+class Processes(ProcessPoolExecutor):
+    """Processes of this machine."""
+
+    def __init__(self, number: int | None = None) -> None:
+        import multiprocessing
+
+        # A forked process would inherit the threads and locks of the notebook.
+        super().__init__(number or processors(), multiprocessing.get_context("spawn"))
+
+    def stop(self) -> None:
+        """End all processes."""
+        processes = list((self._processes or {}).values())
+        self.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
 
 
 def executor_of(name: str) -> Executor:
@@ -25,14 +55,20 @@ def executor_of(name: str) -> Executor:
     name : str
         `"local"` or `"local:PROCESSES"`; `"dask:ADDRESS"`, as in `"dask:tcp://scheduler:8786"`; `"ray"` or `"ray:ADDRESS"`;
         `"slurm"` or `"slurm:PARTITION"`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such executor.
     """
     kind, _, where = name.partition(":")
     if kind == "local":
-        import multiprocessing
-
-        # A forked process would inherit the threads and locks of the notebook.
-        return ProcessPoolExecutor(int(where) if where else processors(), multiprocessing.get_context("spawn"))
+        if where and not (where.isdecimal() and int(where) > 0):
+            raise ValueError(f"local:PROCESSES takes a positive number of processes, not {where!r}")
+        return Processes(int(where) if where else None)
     if kind == "dask":
+        if where and "/" not in where and ":" not in where:
+            raise ValueError(f"the address of a Dask scheduler has a port, as in dask:tcp://scheduler:8786, unlike {name!r}")
         return dask_executor(where or None)
     if kind == "ray":
         return ray_executor(where or None)
@@ -43,20 +79,59 @@ def executor_of(name: str) -> Executor:
 
 @contextmanager
 def opened(executor: Executor | str | None) -> Iterator[Executor]:
-    """Return an executor, or the one with this name [default: threads of this process; a run needs no interpreter].
+    """Return an executor, or the one with this name [default: `Threads`].
 
     An executor that was made from a name is shut down at the end. After an exception, its calls are cancelled.
     """
     if isinstance(executor, Executor):
         yield executor
         return
-    made = ThreadPoolExecutor(processors()) if executor is None else executor_of(executor)
+    if executor is None:
+        made: Executor = Threads()
+    elif isinstance(executor, str):
+        made = executor_of(executor)
+    elif hasattr(executor, "get_executor"):  # a client of Dask
+        made = dask_executor(executor)
+    else:
+        raise TypeError(f"an executor is a concurrent.futures.Executor, a client of Dask, a name, or None, not {executor!r}")
     try:
         yield made
     except BaseException:
-        made.shutdown(wait=False, cancel_futures=True)
+        if isinstance(made, (Threads, Processes)):
+            made.stop()
+        else:
+            made.shutdown(wait=False, cancel_futures=True)
         raise
     made.shutdown()
+
+
+def results(executor: Executor, take: Callable[[int], Iterable[tuple[Any, ...]]], limit: int) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Make calls on an executor, and return each call with its result, in the order of completion.
+
+    After an exception, or at the end of the iteration, the calls that wait are cancelled.
+
+    Parameters
+    ----------
+    executor : concurrent.futures.Executor
+        The executor.
+    take : callable
+        Returns the next calls, at most as many as its argument: a function and its arguments each. No calls are left if it returns
+        none while none run.
+    limit : int
+        Maximum number of calls that are submitted and not completed.
+    """
+    running: dict[Future[Any], tuple[Any, ...]] = {}
+    try:
+        while True:
+            for call in take(limit - len(running)):
+                running[executor.submit(*call)] = call
+            if not running:
+                return
+            for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
+                yield running.pop(future), future.result()
+    finally:
+        for future in running:
+            future.cancel()
 
 
 def workers_of(executor: Executor) -> int:
@@ -261,6 +336,7 @@ def slurm_executor(folder: str = "faircast-jobs", *, cluster: str | None = None,
         import submitit
     except ImportError:
         raise _needs("submitit", "slurm") from None
-    executor = submitit.AutoExecutor(folder, cluster=cluster)
+    # Without a name, submitit would make the runs on this machine if it finds no SLURM.
+    executor = submitit.AutoExecutor(folder, cluster=cluster or "slurm")
     executor.update_parameters(**{"name": "faircast", "timeout_min": 60, **parameters})
     return SubmititExecutor(executor, look_every=0.05 if cluster == "local" else 1.0)

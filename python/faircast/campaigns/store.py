@@ -3,7 +3,7 @@
 The name of a file depends on everything that determines the run: the code of the simulator, the network at its point of the sweep,
 and the seed. So any number of writers can share a data set, campaigns can share runs, and a changed scenario repeats only the runs
 that the change affects. A file gets its name when it is written. It has one row, and a column for each table: a list of the table's
-rows.
+rows. Its metadata have the name of the run, and checksums of all parts.
 
     DIRECTORY/code=HASH/run=FINGERPRINT-SEED.parquet
 """
@@ -27,7 +27,7 @@ class Store:
 
     def path(self, scenario: Scenario, point: int, seed: int) -> Path:
         """Return the file of a run."""
-        return self._code / _name(scenario.fingerprint(point), seed)
+        return self._code / f"run={scenario._native.fingerprint(point)[:32]}-{seed}.parquet"
 
     def missing(self, scenario: Scenario, jobs: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Return the runs, as points and seeds, that are not in the data set."""
@@ -35,10 +35,9 @@ class Store:
             present = set(os.listdir(self._code))
         except FileNotFoundError:
             return list(jobs)
-        prints = [scenario.fingerprint(point) for point in range(len(scenario.points))]
-        absent = [(point, seed) for point, seed in jobs if _name(prints[point], seed) not in present]
+        paths = [(job, self.path(scenario, *job)) for job in jobs]
         # A network file system may list a directory as it was some seconds ago, so each path is looked up as well.
-        return [(point, seed) for point, seed in absent if not (self._code / _name(prints[point], seed)).exists()]
+        return [job for job, path in paths if path.name not in present and not path.exists()]
 
     def run(self, scenario: Scenario, point: int, seed: int, memory: int | None = None) -> bool:
         """Make a run and keep it. Return False if the data set already had it."""
@@ -49,7 +48,7 @@ class Store:
             self._code.mkdir(parents=True, exist_ok=True)
         unfinished = self._code / f".unfinished-{uuid4().hex}"  # another host may have the same name and process numbers
         try:
-            _native.run_into(scenario._native, point, seed, os.fspath(unfinished), memory)
+            _native.run_into(scenario._native, point, seed, final.stem, os.fspath(unfinished), memory)
             unfinished.replace(final)  # if another writer was faster, its file is equal
         except BaseException:
             unfinished.unlink(missing_ok=True)
@@ -69,7 +68,3 @@ class Store:
         """Remove what interrupted writers have left. Call it when no other writer uses the data set."""
         for path in self.directory.glob("code=*/.unfinished-*"):
             path.unlink(missing_ok=True)
-
-
-def _name(fingerprint: str, seed: int) -> str:
-    return f"run={fingerprint[:32]}-{seed}.parquet"
