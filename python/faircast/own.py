@@ -19,20 +19,21 @@ several processes uses more.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import inspect
 import math
 import pickle
 import random as _random
 import re
-from typing import Any
+import sys
+from contextlib import ExitStack, contextmanager
+from typing import Any, Iterator
 
-from . import _native
+from . import _code, _native
 from ._native import Decision, Report, Representative
 
-#: The registered classes of each name, and the version of their code.
-_registered: dict[str, tuple[tuple[type, ...], str]] = {}
+#: The registered classes of each kind and name, and the version of their code.
+_registered: dict[tuple[str, str], tuple[tuple[type, ...], str]] = {}
 
 
 class Policy:
@@ -42,7 +43,7 @@ class Policy:
     """
 
     def on_tick(self, at: _native.Operating) -> float:
-        """Return the rate in bit/s after a round-trip time without congestion.
+        """Return the rate in bit/s, at most 1e12, after a round-trip time without congestion.
 
         Parameters
         ----------
@@ -77,19 +78,20 @@ class Queue:
     Attributes
     ----------
     marks : bool
-        Whether the discipline marks packets.
+        Whether the discipline marks packets. An attribute of the class, for warnings about scenarios; the packets are marked by
+        `on_arrival`.
     rate : float
         Rate of the link in bit/s; set by the simulator, also at changes.
     random : random.Random
         A generator that depends on the seed of the run. Use no other one, or else equal seeds give different results.
     timer : float
-        Time of the next call of `on_timer`, in seconds.
+        Time of the next call of `on_timer`, in seconds; infinite or None for no call.
     """
 
     marks: bool = False
     rate: float
     random: _random.Random
-    timer: float = math.inf
+    timer: float | None = math.inf
 
     def on_arrival(self, packet: _native.Packet) -> Decision:
         """Return the decision about an arriving packet.
@@ -115,18 +117,18 @@ class Source:
     Attributes
     ----------
     rate : float
-        Rate in bit/s. At first one packet per assumed round-trip time.
+        Rate in bit/s, at most 1e12. At first one packet per assumed round-trip time.
     rtt : float
         Round-trip time in seconds that the results report. At first the assumed one. The class decides when the rate may grow, also
         while the application has nothing to send.
     packet_size : int
         Size of a packet in bytes; set by the simulator.
     deadline : float
-        Time of the next call of `on_deadline`, in seconds.
+        Time of the next call of `on_deadline`, in seconds; infinite or None for no call.
     mark : Representative or None
         Statement to all receivers in every packet.
     limiting : int or None
-        The receiver that limits the rate, for the results.
+        The receiver that limits the rate, for the results. It must have sent a report.
     random : random.Random
         A generator that depends on the seed of the run.
     """
@@ -134,7 +136,7 @@ class Source:
     rate: float
     rtt: float
     packet_size: int
-    deadline: float = math.inf
+    deadline: float | None = math.inf
     mark: Representative | None = None
     limiting: int | None = None
     random: _random.Random
@@ -170,13 +172,13 @@ class SchemeReceiver:
     me : int
         Number of the receiver; set by the simulator.
     deadline : float
-        Time of the next call of `on_deadline`, in seconds.
+        Time of the next call of `on_deadline`, in seconds; infinite or None for no call.
     random : random.Random
         A generator that depends on the seed of the run.
     """
 
     me: int
-    deadline: float = math.inf
+    deadline: float | None = math.inf
     random: _random.Random
 
     def on_data(self, packet: _native.Data, now: float) -> Report | None:
@@ -197,14 +199,17 @@ def register(name: str, *classes: type) -> None:
     """Register a class, so that scenarios can name it `own:NAME`.
 
     A scenario passes options to the constructor: `own:NAME,limit=50,ecn` for queues and schemes, `own:NAME:gain=0.5:fast` for
-    policies, which are options themselves. A word without a value is True. Stored runs are used again only if the source text
-    of the classes is the same; if they call other code that has changed, change their attribute `version`.
+    policies, which are options themselves. A word without a value is True, and `false` is False.
+
+    Stored runs are used again only for the same code: the methods, the functions and classes that they call, and the values of
+    variables that they take from outside, in all modules except installed packages. A list that a class appends to from run to run
+    is such a variable.
 
     Parameters
     ----------
     name : str
-        Letters, digits, `-` and `_`. A class that was registered under the same name before is replaced in scenarios that are read
-        afterwards.
+        Letters, digits, `-` and `_`. A class replaces the class that was registered under the same name before, also for scenarios
+        that were read before.
     *classes : type
         A subclass of `Policy`, a subclass of `Queue`, or subclasses of `Source` and `SchemeReceiver`.
 
@@ -229,26 +234,79 @@ def _register(name: str, classes: tuple[type, ...], version: str) -> None:
     for kind, bases in (("policy", (Policy,)), ("queue", (Queue,)), ("scheme", (Source, SchemeReceiver))):
         if len(classes) == len(bases) and all(map(_is_subclass, classes, bases)):
             _native.register(kind, name, list(classes), _arguments, version)
-            _registered[name] = (classes, version)
+            _registered[kind, name] = (classes, version)
             return
     given = ", ".join(getattr(cls, "__name__", repr(cls)) for cls in classes) or "no class"
     raise TypeError(f"register takes a Policy, a Queue, or a Source and a SchemeReceiver, not {given}")
 
 
+def look(text: str) -> None:
+    """Register the classes that a scenario names again if their code has changed, as by a global variable with another value."""
+    for (_, name), (classes, version) in _named(text):
+        current = _version(classes)
+        if current != version:
+            _register(name, classes, current)
+
+
+def registered(text: str) -> list[str]:
+    """Return the versions of the registered classes that a scenario names."""
+    return [version for _, (_, version) in _named(text)] if "own:" in text else []
+
+
+def _named(text: str) -> list[tuple[tuple[str, str], tuple[tuple[type, ...], str]]]:
+    names = set(re.findall(r"own:([A-Za-z0-9_-]+)", text))
+    return [(key, entry) for key, entry in sorted(_registered.items()) if key[1] in names]
+
+
 def packed(text: str) -> bytes | None:
     """Return the registered classes that a scenario names, for `unpack` in another process; None if it names no class."""
-    names = sorted(set(re.findall(r"own:([A-Za-z0-9_-]+)", text)))
-    wanted = {name: _registered[name] for name in names if name in _registered}
-    return _pickle().dumps(wanted) if wanted else None
+    wanted = [(name, classes, version) for (_, name), (classes, version) in _named(text)]
+    if not wanted:
+        return None
+    with ExitStack() as stack:
+        for module in sorted({cls.__module__ for _, classes, _ in wanted for cls in classes}):
+            stack.enter_context(_by_value(module))
+        try:
+            return bytes(_pickle().dumps(wanted))
+        except Exception:  # a value that cannot be pickled: the workers import the module instead
+            pass
+    return bytes(_pickle().dumps(wanted))
+
+
+@contextmanager
+def _by_value(module: str) -> Iterator[None]:
+    """Have the classes of a module pickled with their code, because a worker may have imported an earlier text of the module."""
+    pickler = _pickle()
+    by_value = pickler is not pickle and module != "__main__" and module in sys.modules and not _code.is_installed(module)
+    if by_value:
+        pickler.register_pickle_by_value(sys.modules[module])
+    try:
+        yield
+    finally:
+        if by_value:
+            pickler.unregister_pickle_by_value(sys.modules[module])
 
 
 def unpack(classes: bytes | None) -> None:
-    """Register the classes that another process has packed, unless the same version is registered."""
+    """Register the classes that another process has packed, unless the same version is registered.
+
+    Raises
+    ------
+    RuntimeError
+        If this process has other code of the classes.
+    """
     if classes is None:
         return
-    for name, (wanted, version) in pickle.loads(classes).items():
-        if name not in _registered or _registered[name][1] != version:
-            _register(name, wanted, version)
+    known = {(name, version) for (_, name), (_, version) in _registered.items()}
+    for name, wanted, version in pickle.loads(classes):
+        if (name, version) in known:
+            continue
+        if _version(wanted) != version:
+            names = " and ".join(f"{cls.__module__}.{cls.__qualname__}" for cls in wanted)
+            raise RuntimeError(
+                f"the code of {names}, or a variable that it uses, is another one in this worker than in the campaign: restart the workers"
+            )
+        _register(name, wanted, version)
 
 
 def _pickle() -> Any:
@@ -268,6 +326,8 @@ def _arguments(classes: list[type], text: str) -> list[dict[str, Any]]:
     options = {}
     for option in filter(None, re.split("[,:]", text)):
         word, equals, value = (part.strip() for part in option.partition("="))
+        if word in options:
+            raise ValueError(f"the option {word!r} occurs twice")
         options[word] = _value(value) if equals else True
     arguments: list[dict[str, Any]] = []
     for cls in classes:
@@ -284,6 +344,8 @@ def _arguments(classes: list[type], text: str) -> list[dict[str, Any]]:
 
 
 def _value(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
     for number in (int, float):
         try:
             return number(text)
@@ -293,24 +355,4 @@ def _value(text: str) -> Any:
 
 
 def _version(classes: tuple[type, ...]) -> str:
-    """Return a hash of the code of classes and of their base classes."""
-    code = hashlib.sha256()
-    for cls in classes:
-        for base in inspect.getmro(cls) if isinstance(cls, type) else ():
-            if base is object or base.__module__ == __name__:
-                continue
-            code.update(repr((base.__name__, getattr(base, "version", None), _text(base))).encode())
-    return code.hexdigest()
-
-
-def _text(cls: type) -> str:
-    try:
-        return inspect.getsource(cls)
-    except (OSError, TypeError):  # typed at a prompt, without a file
-        functions = sorted((name, member.__code__) for name, member in vars(cls).items() if inspect.isfunction(member))
-        return repr([(name, code.co_code, code.co_names, _constants(code.co_consts)) for name, code in functions])
-
-
-def _constants(constants: tuple[Any, ...]) -> list[str]:
-    """Return constants as text without the addresses of inner functions."""
-    return [repr(constant.co_code) if inspect.iscode(constant) else repr(constant) for constant in constants]
+    return _code.digest(classes)

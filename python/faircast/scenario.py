@@ -28,11 +28,12 @@ class Scenario:
     faircast.ScenarioError: ...
     """
 
-    __slots__ = ("_native", "_points")
+    __slots__ = ("_native", "_points", "_versions")
 
     def __init__(self, native: _native.Scenario) -> None:
         self._native = native
         self._points: list[dict[str, float | str]] | None = None
+        self._versions = own.registered(native.text)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, memory: int | None = None) -> Scenario:
@@ -82,15 +83,15 @@ class Scenario:
         return cls(_native.Scenario.parse(document_of(content), "scenario from a dictionary", memory))
 
     @classmethod
-    def template(cls, name: str) -> Scenario:
-        """Return a template: `dumbbell`, `star`, `tree` or `sweep`.
+    def template(cls, name: str, *, memory: int | None = None) -> Scenario:
+        """Return a template: `dumbbell`, `star`, `tree` or `sweep`. `memory` is that of `load`.
 
         Raises
         ------
         KeyError
             If there is no template of this name.
         """
-        return cls(_native.Scenario.parse(_native.template(name), f"{name}.toml", None))
+        return cls(_native.Scenario.parse(_native.template(name), f"{name}.toml", memory))
 
     @staticmethod
     def schema() -> dict[str, Any]:
@@ -161,7 +162,7 @@ class Scenario:
         """The points of the sweep: the value on each axis. A scenario without a sweep has one point without values."""
         if self._points is None:
             self._points = self._native.points
-        return self._points
+        return [dict(point) for point in self._points]
 
     @property
     def groups(self) -> list[str]:
@@ -179,13 +180,33 @@ class Scenario:
 
     def fingerprint(self, point: int = 0) -> str:
         """Return a hash of everything that determines a run at a point, except its seed and the code of the simulator."""
+        self._refresh()
         return self._native.fingerprint(point)
+
+    def _refresh(self) -> None:
+        """Take the present code of the classes that the scenario names, as before each run."""
+        if self._versions:
+            own.look(self.text)
+            versions = own.registered(self.text)
+            if versions != self._versions:
+                self._native, self._versions = self._native.changed([]), versions
 
     def __repr__(self) -> str:
         title = self.title or self.file
         return f"<Scenario {title!r}: {len(self.points)} points, {len(self.seeds)} seeds>"
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both scenarios make the same runs: an equal text, and equal code of the classes that it names."""
+        if not isinstance(other, Scenario):
+            return NotImplemented
+        mine, theirs = ((it.text, it._versions, it._native.memory) for it in (self, other))
+        return mine == theirs
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
     def __reduce__(self) -> tuple[Any, ...]:
+        self._refresh()
         return (_restored, (self.text, self.file, self._native.memory, own.packed(self.text)))
 
 

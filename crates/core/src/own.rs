@@ -98,8 +98,8 @@ pub struct Registry<F: ?Sized + 'static> {
     entries: RwLock<Vec<(&'static str, &'static F)>>,
 }
 
-/// Name and version of all implementations, for [`versions_in`].
-static VERSIONS: RwLock<Vec<(&str, String)>> = RwLock::new(Vec::new());
+/// Kind, name and version of all implementations, for [`versions_in`].
+static VERSIONS: RwLock<Vec<(&str, &str, String)>> = RwLock::new(Vec::new());
 
 /// The texts of options. Each text is stored once, so that a long program with many scenarios needs little memory.
 static TEXTS: RwLock<Vec<&str>> = RwLock::new(Vec::new());
@@ -122,8 +122,9 @@ impl<F: OwnFactory + ?Sized> Registry<F> {
         }
         let (name, version) = (interned(&format!("{PREFIX}{name}")), factory.version());
         let mut versions = VERSIONS.write().unwrap_or_else(PoisonError::into_inner);
-        versions.retain(|(known, _)| *known != name);
-        versions.push((name, version));
+        versions.retain(|(kind, known, _)| (*kind, *known) != (self.kind, name));
+        versions.push((self.kind, name, version));
+        versions.sort_unstable(); // the order of registration does not count
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|(known, _)| *known != name);
         entries.push((name, Box::leak(factory)));
@@ -152,7 +153,8 @@ impl<F: OwnFactory + ?Sized> Registry<F> {
             name: name.to_owned(),
             known: match entries.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ") {
                 names if names.is_empty() => {
-                    "none (this program has registered no implementation)".to_owned()
+                    "none, because this program has registered no implementation; register it first"
+                        .to_owned()
                 }
                 names => names,
             },
@@ -160,7 +162,8 @@ impl<F: OwnFactory + ?Sized> Registry<F> {
     }
 }
 
-/// Returns the versions of the registered implementations that a specification names.
+/// Returns the versions of the registered implementations that a specification names. Implementations of several kinds may have the
+/// same name: it returns the versions of all.
 pub fn versions_in(text: &str) -> Vec<String> {
     if !text.contains(PREFIX) {
         return Vec::new();
@@ -171,8 +174,8 @@ pub fn versions_in(text: &str) -> Vec<String> {
         &text[at..end.map_or(text.len(), |end| at + PREFIX.len() + end)]
     });
     names
-        .filter_map(|name| versions.iter().find(|(known, _)| *known == name))
-        .map(|(_, version)| version.clone())
+        .flat_map(|name| versions.iter().filter(move |(_, known, _)| *known == name))
+        .map(|(_, _, version)| version.clone())
         .collect()
 }
 
@@ -247,5 +250,8 @@ mod tests {
         registry.register("versioned", Box::new(Number(4))).expect("a good name");
         assert_eq!(versions_in("own:versioned,own:unknown"), ["4"]);
         assert!(versions_in("versioned").is_empty());
+        let other: Registry<dyn Factory> = Registry::new("letter");
+        other.register("versioned", Box::new(Number(5))).expect("a good name");
+        assert_eq!(versions_in("own:versioned"), ["5", "4"], "a letter and a number");
     }
 }
