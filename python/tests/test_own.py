@@ -207,7 +207,7 @@ def test_wrong_results_are_refused(plain: fc.Scenario) -> None:
     fc.register("negative", NegativeRate)
     with pytest.raises(TypeError, match="ACCEPT, MARK, DROP or OVERFLOW"):
         fc.run(plain.with_({"topology.bottleneck.queue": "own:no-decision"}), seeds=1)
-    with pytest.raises(ValueError, match="positive number in bit/s"):
+    with pytest.raises(ValueError, match=r"`NegativeRate.on_tick` returned -1.0, but it must return a number from 0 to 1e12"):
         fc.run(plain.with_({"flow.multicast.scheme": "ormcc,policy=own:negative"}), seeds=1)
     with pytest.raises(ValueError, match="congested"):
         fc.Report("lots")
@@ -229,15 +229,101 @@ def test_options_and_names_are_checked(plain: fc.Scenario) -> None:
         fc.register("a b", Tail)
 
 
-def test_changed_code_repeats_stored_runs(plain: fc.Scenario) -> None:
-    def fingerprint(share: float) -> str:
-        class Versioned(Aimd):
-            version = share
+def test_method_is_called_again_only_at_a_later_time(plain: fc.Scenario) -> None:
+    calls: dict[str, list[float]] = {"queue": [], "source": [], "receiver": []}
 
-        fc.register("versioned", Versioned)
-        return plain.with_({"flow.multicast.scheme": "ormcc,policy=own:versioned"}).fingerprint()
+    class Once(Tail):
+        timer = 0.1
 
-    assert fingerprint(0.5) == fingerprint(0.5) != fingerprint(0.7)
+        def on_timer(self, packet):
+            calls["queue"].append(packet.now)
+
+    class Source(Halving):
+        def start(self, now):
+            self.deadline = now + 1
+
+        def on_deadline(self, now):
+            calls["source"].append(now)
+
+    class Receiver(Losses):
+        deadline = 2.0
+
+        def on_deadline(self, now):
+            calls["receiver"].append(now)
+            return fc.Report("alive")
+
+    fc.register("once", Once)
+    fc.register("once", Source, Receiver)
+    fc.run(plain.with_({"topology.bottleneck.queue": "own:once", "flow.multicast.scheme": "own:once"}), seeds=1)
+    receivers = len({*fc.run(plain, seeds=1).series.to_dict()["receiver"]} - {"all"})
+    assert len(calls["queue"]) == 1 and len(calls["source"]) == 1 and 1 <= len(calls["receiver"]) <= receivers
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("rate", 1e30, r"`Setting.rate` is 1e\+30, but it must be a number from 0 to 1e12"),
+        ("rate", None, "`Setting.rate` is None"),
+        ("rtt", math.nan, "a positive number of seconds"),
+        ("deadline", math.nan, "a time in seconds, or None for never"),
+        ("limiting", 99, "99, but it must be None or the number of a receiver whose report has arrived"),
+        ("limiting", -1, "-1, but it must be None"),
+        ("mark", 3, "a Representative or None"),
+    ],
+)
+def test_wrong_attributes_are_named(plain: fc.Scenario, name: str, value: object, message: str) -> None:
+    class Setting(Halving):
+        def on_report(self, report, now):
+            setattr(self, name, value)
+
+    fc.register("setting", Setting, Losses)
+    with pytest.raises(ValueError, match=message):
+        fc.run(plain.with_({"flow.multicast.scheme": "own:setting"}), seeds=1)
+
+
+def test_attributes_may_be_none(plain: fc.Scenario) -> None:
+    class Quiet(Tail):
+        timer = None
+
+        def on_timer(self, packet):
+            raise AssertionError("there is no time")
+
+    fc.register("quiet", Quiet)
+    fc.run(plain.with_({"topology.bottleneck.queue": "own:quiet"}), seeds=1)
+
+
+def test_reports_and_decisions_are_checked_and_pickled() -> None:
+    report = fc.Report("lost", count=3, loss=0.5, receiver=2, rtt=0.1)
+    same = pickle.loads(pickle.dumps(report))
+    assert (same.kind, same.count, same.loss, same.receiver, same.rtt) == ("lost", 3, 0.5, 2, 0.1)
+    assert pickle.loads(pickle.dumps(fc.Representative(4, mean=2.0))).receiver == 4
+    assert pickle.loads(pickle.dumps(fc.Decision.DROP)) == fc.Decision.DROP
+    assert {fc.Decision.ACCEPT: 1}[fc.Decision.ACCEPT] == 1
+    with pytest.raises(ValueError, match="from 0 to 65535, not 70000"):
+        fc.Report("lost", count=70000)
+    with pytest.raises(ValueError, match="`level` is a finite number, not NaN"):
+        fc.Report("congested", level=math.nan)
+
+
+def test_options_are_values_of_python(plain: fc.Scenario) -> None:
+    seen = []
+
+    class Marking(Tail):
+        def __init__(self, ecn=True, limit=50):
+            seen.append((ecn, limit))
+            super().__init__(limit)
+
+    fc.register("marking", Marking)
+    for text in ("own:marking,ecn=false", "own:marking,ecn,limit=2.5"):
+        fc.run(plain.with_({"topology.bottleneck.queue": text, "duration": "11 s"}), seeds=1)
+    assert {(False, 50), (True, 2.5)} <= set(seen)
+    with pytest.raises(fc.ScenarioError, match="'limit' occurs twice"):
+        plain.with_({"topology.bottleneck.queue": "own:marking,limit=1,limit=2"})
+    with pytest.raises(fc.ScenarioError, match="no policy .*own:unregistered"):
+        plain.with_({"flow.multicast.scheme": "ormcc,policy=own:unregistered"})
+    fc.register("aimd", Aimd)
+    with pytest.raises(fc.ScenarioError, match="no option 'gain'"):
+        plain.with_({"flow.multicast.scheme": "ormcc,policy=own:aimd:gain=2"})
 
 
 def test_campaign_sends_classes_to_its_workers(plain: fc.Scenario, tmp_path: Path) -> None:

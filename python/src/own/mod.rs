@@ -13,9 +13,9 @@ use faircast_core::rate::POLICIES;
 use faircast_core::schemes::own::SCHEMES;
 use faircast_core::spec::SpecError;
 use faircast_core::time::{Rate, Span, Time};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 use std::cell::{Cell, RefCell};
 
 pub use policy::Operating;
@@ -111,19 +111,78 @@ fn method(py: Python<'_>, object: &Py<PyAny>, name: &str) -> Option<Py<PyAny>> {
     object.getattr(py, name).ok()
 }
 
-/// Converts a rate that a class has returned.
-fn rate(bits_per_second: f64, from: &str) -> PyResult<Rate> {
-    if bits_per_second.is_finite() && bits_per_second >= 0.0 {
-        return Ok(Rate::from_bps(bits_per_second));
+/// Maximum rate that a class may set, in bit/s. Each packet is simulated, so a rate that grows without limit would end no run.
+const MAX_RATE: f64 = 1e12;
+
+/// Reads an attribute of an object, with `read`, which returns `None` for values of a wrong type or size. The error names the class,
+/// the attribute and the value, and `wants`.
+fn attribute<T>(
+    object: &Bound<'_, PyAny>,
+    name: &Bound<'_, PyString>,
+    wants: &str,
+    read: impl FnOnce(&Bound<'_, PyAny>) -> Option<T>,
+) -> PyResult<T> {
+    let value = object.getattr(name)?;
+    match read(&value) {
+        Some(read) => Ok(read),
+        None => Err(PyValueError::new_err(format!(
+            "`{}.{name}` is {}, but it must be {wants}",
+            object.get_type().name()?,
+            value.repr()?
+        ))),
     }
-    Err(PyValueError::new_err(format!(
-        "{from} is {bits_per_second}, but a rate is a positive number in bit/s"
-    )))
 }
 
-/// Converts a time that a class has set, in seconds; infinite for never.
-fn time(seconds: f64) -> Time {
-    if seconds < 1e9 { Time::from_secs_f64(seconds.max(0.0)) } else { Time::NEVER }
+/// Checks the result of a method, as [`attribute`] does.
+fn result<T>(method: &Py<PyAny>, value: &Bound<'_, PyAny>, wants: &str, read: Option<T>) -> PyResult<T> {
+    let py = value.py();
+    if let Some(read) = read {
+        return Ok(read);
+    }
+    let name = method.getattr(py, "__qualname__")?.to_string();
+    let name = name.rsplit("<locals>.").next().unwrap_or_default();
+    let message = format!("`{name}` returned {}, but it must return {wants}", value.repr()?);
+    let is_number = value.extract::<f64>().is_ok();
+    Err(if is_number { PyValueError::new_err(message) } else { PyTypeError::new_err(message) })
+}
+
+/// The values that [`rate`] takes.
+const RATES: &str = "a number from 0 to 1e12 (bit/s)";
+
+/// Converts a rate in bit/s.
+fn rate(value: &Bound<'_, PyAny>) -> Option<Rate> {
+    value.extract().ok().filter(|rate| (0.0..=MAX_RATE).contains(rate)).map(Rate::from_bps)
+}
+
+/// The time of the next call of a method, which an object sets as an attribute.
+#[derive(Debug)]
+struct Alarm {
+    at: Time,
+    /// The value at the last call. The object must set a later time for another call.
+    served: Option<Time>,
+}
+
+impl Alarm {
+    /// Creates an alarm without a call.
+    const fn new() -> Alarm {
+        Alarm { at: Time::NEVER, served: None }
+    }
+
+    /// Reads the attribute: seconds; infinite or None for never.
+    fn read(&mut self, object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        let at = attribute(object, name, "a time in seconds, or None for never", |value| {
+            let seconds: f64 = if value.is_none() { f64::INFINITY } else { value.extract().ok()? };
+            (!seconds.is_nan()).then_some(seconds)
+        })?;
+        let at = if at < 1e9 { Time::from_secs_f64(at.max(0.0)) } else { Time::NEVER };
+        self.at = if self.served.is_some_and(|served| at <= served) { Time::NEVER } else { at };
+        Ok(())
+    }
+
+    /// Registers that the method is called now.
+    fn serve(&mut self) {
+        self.served = Some(std::mem::replace(&mut self.at, Time::NEVER));
+    }
 }
 
 fn seconds(span: Span) -> f64 {

@@ -1,6 +1,6 @@
 //! Rate policies.
 
-use super::{Parts, called, rate, seconds};
+use super::{Parts, RATES, called, rate, result, seconds};
 use faircast_core::own::OwnFactory;
 use faircast_core::rate::{self, Congestion, PolicyFactory, RatePolicy};
 use faircast_core::time::Rate;
@@ -59,7 +59,8 @@ impl RatePolicy for Policy {
     fn on_tick(&mut self, at: rate::Operating) -> Rate {
         let Some((on_tick, _)) = &self.methods else { return at.rate };
         let next = called(|py| {
-            rate(on_tick.call1(py, (Operating::from(at),))?.extract(py)?, "the result of on_tick")
+            let next = on_tick.bind(py).call1((Operating::from(at),))?;
+            result(on_tick, &next, RATES, rate(&next))
         });
         next.unwrap_or(at.rate)
     }
@@ -68,7 +69,8 @@ impl RatePolicy for Policy {
         let Some((_, on_congestion)) = &self.methods else { return at.rate };
         let next = called(|py| {
             let arguments = (Operating::from(at), congestion.level.bps(), congestion.keep);
-            rate(on_congestion.call1(py, arguments)?.extract(py)?, "the result of on_congestion")
+            let next = on_congestion.bind(py).call1(arguments)?;
+            result(on_congestion, &next, RATES, rate(&next))
         });
         next.map_or(at.rate, |next| next.min(at.rate))
     }

@@ -1,23 +1,38 @@
 //! Queue disciplines.
 
-use super::{Parts, called, method, time};
+use super::{Alarm, Parts, called, method, result};
 use faircast_aqm::spec::QueueFactory;
 use faircast_aqm::{self as aqm, AnyDiscipline, Discipline, DropCause, Ecn, Offer, Watches};
 use faircast_core::own::OwnFactory;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
-use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 /// Decision about an arriving packet.
-#[pyclass(eq, eq_int, frozen, from_py_object, module = "faircast", rename_all = "SCREAMING_SNAKE_CASE")]
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[pyclass(eq, eq_int, frozen, from_py_object, hash, module = "faircast", rename_all = "SCREAMING_SNAKE_CASE")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Decision {
     Accept,
     Mark,
     Drop,
     Overflow,
+}
+
+#[pymethods]
+impl Decision {
+    /// Pickles a decision by its name.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let name = match self {
+            Decision::Accept => "ACCEPT",
+            Decision::Mark => "MARK",
+            Decision::Drop => "DROP",
+            Decision::Overflow => "OVERFLOW",
+        };
+        let getattr = py.import("builtins")?.getattr("getattr")?;
+        Ok((getattr, (py.get_type::<Decision>(), name).into_pyobject(py)?))
+    }
 }
 
 /// A packet that arrives at a queue, and the state of the queue.
@@ -88,7 +103,7 @@ impl QueueFactory for Factory {
                 })
             })
         });
-        let mut queue = Queue { object, timer: Time::NEVER };
+        let mut queue = Queue { object, timer: Alarm::new() };
         queue.read_timer();
         AnyDiscipline::AtArrival(Box::new(queue))
     }
@@ -103,7 +118,7 @@ impl QueueFactory for Factory {
 #[derive(Debug)]
 struct Queue {
     object: Option<Object>,
-    timer: Time,
+    timer: Alarm,
 }
 
 #[derive(Debug)]
@@ -127,8 +142,7 @@ impl Queue {
     /// Reads the time of the next call of `on_timer`, which the object may have changed.
     fn read_timer(&mut self) {
         let Some(Object { object, on_timer: Some(_), .. }) = &self.object else { return };
-        let read = called(|py| object.getattr(py, intern!(py, "timer"))?.extract::<f64>(py));
-        self.timer = read.map_or(Time::NEVER, time);
+        called(|py| self.timer.read(object.bind(py), intern!(py, "timer")));
     }
 }
 
@@ -140,10 +154,8 @@ impl Discipline for Queue {
                 object.set_random(py, rng)?;
             }
             let decision = object.on_arrival.call1(py, (Packet::from(offer),))?;
-            decision.extract::<Decision>(py).map_err(|_| {
-                let message = format!("on_arrival returned {decision}, but it must return a Decision: ACCEPT, MARK, DROP or OVERFLOW");
-                PyTypeError::new_err(message)
-            })
+            let wants = "a Decision: ACCEPT, MARK, DROP or OVERFLOW";
+            result(&object.on_arrival, decision.bind(py), wants, decision.extract(py).ok())
         });
         self.read_timer();
         match decision {
@@ -161,18 +173,15 @@ impl Discipline for Queue {
     }
 
     fn timer(&self) -> Time {
-        self.timer
+        self.timer.at
     }
 
     fn on_timer(&mut self, queue: &Offer) {
-        let before = self.timer;
+        self.timer.serve();
         if let Some(Object { on_timer: Some(on_timer), .. }) = &self.object {
             called(|py| on_timer.call1(py, (Packet::from(queue),)));
         }
         self.read_timer();
-        if self.timer <= before {
-            self.timer = Time::NEVER; // the object has set no later time
-        }
     }
 
     fn watches(&self) -> Watches {

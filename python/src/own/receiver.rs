@@ -1,7 +1,7 @@
 //! Receivers of schemes.
 
 use super::source::{Report, Representative, set_random};
-use super::{called, method, time};
+use super::{Alarm, called, method, result};
 use faircast_core::node::{self, Cx, Effect};
 use faircast_core::packet::{self, Arrival, Cause, Echo, Layer, ReceiverId, ReportContent, Seq};
 use faircast_core::time::{Span, Time};
@@ -25,7 +25,7 @@ pub struct Data {
 pub struct Receiver {
     object: Option<Object>,
     me: ReceiverId,
-    deadline: Time,
+    deadline: Alarm,
     /// Number and arrival time of the newest packet.
     newest: (Seq, Time),
     /// Number of packets lost before the newest one.
@@ -36,7 +36,7 @@ pub struct Receiver {
 struct Object {
     object: Py<PyAny>,
     on_data: Py<PyAny>,
-    has_deadline: bool,
+    on_deadline: Option<Py<PyAny>>,
 }
 
 impl Receiver {
@@ -44,33 +44,40 @@ impl Receiver {
         let object = object.and_then(|object| {
             called(|py| {
                 object.setattr(py, "me", me.get())?;
-                let has_deadline = method(py, &object, "on_deadline").is_some();
-                Ok(Object { on_data: object.getattr(py, "on_data")?, object, has_deadline })
+                let on_deadline = method(py, &object, "on_deadline");
+                Ok(Object { on_data: object.getattr(py, "on_data")?, object, on_deadline })
             })
         });
         let newest = (Seq(0), Time::ZERO);
-        Receiver { object, me, deadline: Time::NEVER, newest, lost: 0, has_random: false }
+        Receiver { object, me, deadline: Alarm::new(), newest, lost: 0, has_random: false }
     }
 
-    /// Calls the object, reads its deadline, and sends the report that it returns.
-    fn call(&mut self, cx: &mut Cx<'_>, call: impl FnOnce(Python<'_>, &Object) -> PyResult<Py<PyAny>>) {
-        let Some(object) = &self.object else { return };
+    /// Calls a method of the object, reads its deadline, and sends the report that it returns.
+    fn call(
+        &mut self,
+        cx: &mut Cx<'_>,
+        method: impl FnOnce(&Object) -> Option<&Py<PyAny>>,
+        call: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
+    ) {
+        let Some((object, method)) = self.object.as_ref().and_then(|object| Some((object, method(object)?)))
+        else {
+            return;
+        };
         let set_random_now = !std::mem::replace(&mut self.has_random, true);
-        let answer = called(|py| {
+        let report = called(|py| {
             if set_random_now {
                 set_random(py, &object.object, cx.rng)?;
             }
-            let report = call(py, object)?;
-            let report = if report.is_none(py) { None } else { Some(report.extract::<Report>(py)?) };
-            let deadline = match object.has_deadline {
-                true => time(object.object.getattr(py, intern!(py, "deadline"))?.extract(py)?),
-                false => Time::NEVER,
-            };
-            Ok((report, deadline))
+            let answer = call(method.bind(py))?;
+            if object.on_deadline.is_some() {
+                self.deadline.read(object.object.bind(py), intern!(py, "deadline"))?;
+            }
+            if answer.is_none() {
+                return Ok(None);
+            }
+            result(method, &answer, "a Report or None", answer.extract::<Report>().ok()).map(Some)
         });
-        let Some((report, deadline)) = answer else { return };
-        self.deadline = deadline;
-        if let Some(report) = report {
+        if let Some(report) = report.flatten() {
             let content = self.content(&report, cx.now);
             cx.effects.push(Effect::Report(packet::Report { from: self.me, layer: Layer(0), content }));
         }
@@ -107,22 +114,24 @@ impl node::Receiver for Receiver {
         let (seq, sent_at, rate) = (data.seq.0, data.sent_at.as_secs_f64(), data.rate);
         let mark = Representative::of(&data.mark);
         let packet = Data { seq, sent_at, rate, size, lost, marked, late, mark };
-        self.call(cx, |py, object| object.on_data.call1(py, (packet, now)));
+        self.call(cx, |object| Some(&object.on_data), |on_data| on_data.call1((packet, now)));
     }
 
     fn deadline(&self) -> Time {
-        self.deadline
+        self.deadline.at
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now;
-        if now < self.deadline {
+        if now < self.deadline.at {
             return;
         }
-        self.call(cx, |py, object| object.object.call_method1(py, "on_deadline", (now.as_secs_f64(),)));
-        if self.deadline <= now {
-            self.deadline = Time::NEVER; // the object has set no later time
-        }
+        self.deadline.serve();
+        self.call(
+            cx,
+            |object| object.on_deadline.as_ref(),
+            |on_deadline| on_deadline.call1((now.as_secs_f64(),)),
+        );
     }
 
     fn on_leave(&mut self, cx: &mut Cx<'_>) {

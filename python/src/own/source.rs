@@ -1,7 +1,7 @@
 //! Sources of schemes. The native part numbers and paces packets and measures round-trip times; the Python class sets the rate.
 
 use super::receiver::Receiver;
-use super::{Parts, called, method, rate, seconds, time};
+use super::{Alarm, Parts, RATES, attribute, called, method, rate, seconds};
 use faircast_core::node::{self, Cx, Departure, Observation, SourceControl, Stamp, Tally};
 use faircast_core::own::OwnFactory;
 use faircast_core::packet::{self, Cause, Layer, Mark, ReceiverId, ReportContent, Signal};
@@ -12,6 +12,8 @@ use faircast_core::time::{Rate, Span, Time};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::collections::HashSet;
 
 /// A report of a receiver.
 #[pyclass(frozen, get_all, from_py_object, module = "faircast")]
@@ -29,14 +31,42 @@ pub struct Report {
 #[pymethods]
 impl Report {
     #[new]
-    #[pyo3(signature = (kind, *, level = 0.0, mean = 0.0, loss = 0.0, count = 1))]
-    fn new(kind: String, level: f64, mean: f64, loss: f64, count: u16) -> PyResult<Report> {
+    #[pyo3(signature = (kind, *, level = 0.0, mean = 0.0, loss = 0.0, count = 1, receiver = 0, rtt = None))]
+    fn new(
+        kind: String,
+        level: f64,
+        mean: f64,
+        loss: f64,
+        count: i64,
+        receiver: u64,
+        rtt: Option<f64>,
+    ) -> PyResult<Report> {
         if !["alive", "congested", "lost"].contains(&kind.as_str()) {
             let message =
                 format!("no report is of the kind \"{kind}\"; use \"congested\", \"lost\" or \"alive\"");
             return Err(PyValueError::new_err(message));
         }
-        Ok(Report { kind, level, mean, loss, count, receiver: 0, rtt: None })
+        for (name, value) in [("level", level), ("mean", mean), ("loss", loss)] {
+            if !value.is_finite() {
+                return Err(PyValueError::new_err(format!("`{name}` is a finite number, not {value}")));
+            }
+        }
+        let Ok(count) = u16::try_from(count) else {
+            return Err(PyValueError::new_err(format!("`count` is from 0 to 65535, not {count}")));
+        };
+        Ok(Report { kind, level, mean, loss, count, receiver, rtt })
+    }
+
+    /// The arguments with which a report is pickled.
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((&str,), Bound<'py, PyDict>)> {
+        let options = PyDict::new(py);
+        options.set_item("level", self.level)?;
+        options.set_item("mean", self.mean)?;
+        options.set_item("loss", self.loss)?;
+        options.set_item("count", self.count)?;
+        options.set_item("receiver", self.receiver)?;
+        options.set_item("rtt", self.rtt)?;
+        Ok(((&self.kind,), options))
     }
 }
 
@@ -84,6 +114,11 @@ impl Representative {
     const fn new(receiver: Option<u64>, mean: f32, deviation: f32, rtt_max: f32) -> Representative {
         Representative { receiver, mean, deviation, rtt_max }
     }
+
+    /// The arguments with which a representative is pickled.
+    const fn __getnewargs__(&self) -> (Option<u64>, f32, f32, f32) {
+        (self.receiver, self.mean, self.deviation, self.rtt_max)
+    }
 }
 
 impl Representative {
@@ -130,14 +165,15 @@ impl SchemeFactory for Factory {
                 Ok(Object { on_report: object.getattr(py, "on_report")?, object })
             })
         });
-        let (rtt, deadline, mark) = (sending.initial_rtt, Time::NEVER, Mark::None);
+        let (rtt, mark) = (sending.initial_rtt, Mark::None);
         Box::new(Source {
             object,
             controller,
             rtt,
-            deadline,
+            deadline: Alarm::new(),
             mark,
             limiting: None,
+            reporters: HashSet::new(),
             cuts: 0,
             has_random: false,
         })
@@ -158,9 +194,11 @@ struct Source {
     object: Option<Object>,
     controller: SendController,
     rtt: Span,
-    deadline: Time,
+    deadline: Alarm,
     mark: Mark,
     limiting: Option<ReceiverId>,
+    /// The receivers whose reports have arrived.
+    reporters: HashSet<ReceiverId>,
     cuts: u64,
     has_random: bool,
 }
@@ -171,21 +209,27 @@ impl Source {
         let Some(object) = &self.object else { return };
         let read = called(|py| {
             call(py, object)?;
-            let read = |name| object.object.getattr(py, name);
-            let deadline = time(read(intern!(py, "deadline"))?.extract(py)?);
-            let mark = read(intern!(py, "mark"))?.extract::<Option<Representative>>(py)?;
-            let limiting = read(intern!(py, "limiting"))?.extract::<Option<u64>>(py)?;
-            let rtt = read(intern!(py, "rtt"))?.extract::<f64>(py)?;
-            Ok((rate(read(intern!(py, "rate"))?.extract(py)?, "`rate`")?, rtt, deadline, mark, limiting))
+            let object = object.object.bind(py);
+            self.deadline.read(object, intern!(py, "deadline"))?;
+            let wants = "a Representative or None";
+            let mark = attribute(object, intern!(py, "mark"), wants, |mark| {
+                mark.extract::<Option<Representative>>().ok()
+            })?;
+            self.mark = mark.map_or(Mark::None, |mark| mark.mark());
+            let wants = "None or the number of a receiver whose report has arrived";
+            self.limiting = attribute(object, intern!(py, "limiting"), wants, |limiting| {
+                let Some(limiting) = limiting.extract::<Option<u64>>().ok()? else { return Some(None) };
+                ReceiverId::new(limiting).filter(|limiting| self.reporters.contains(limiting)).map(Some)
+            })?;
+            let wants = "a positive number of seconds";
+            self.rtt = attribute(object, intern!(py, "rtt"), wants, |rtt| {
+                rtt.extract().ok().filter(|rtt: &f64| rtt.is_finite() && *rtt > 0.0).map(Span::from_secs_f64)
+            })?;
+            attribute(object, intern!(py, "rate"), RATES, rate)
         });
-        let Some((rate, rtt, deadline, mark, limiting)) = read else { return };
-        self.deadline = deadline;
-        self.mark = mark.map_or(Mark::None, |mark| mark.mark());
-        self.limiting = limiting.and_then(ReceiverId::new);
-        if rtt.is_finite() && rtt > 0.0 {
-            self.rtt = Span::from_secs_f64(rtt);
+        if let Some(rate) = read {
+            self.set_rate(rate, now);
         }
-        self.set_rate(rate, now);
     }
 
     fn set_rate(&mut self, rate: Rate, now: Time) {
@@ -240,6 +284,7 @@ impl node::Source for Source {
         if let ReportContent::Congested { cause: Cause::Leaving, .. } = report.content {
             return self.control(SourceControl::Forget(from), now);
         }
+        self.reporters.insert(from);
         let sample = self.controller.sample(echo, now);
         if let Some(sample) = sample {
             self.controller.on_rtt(from, sample, now);
@@ -249,18 +294,20 @@ impl node::Source for Source {
     }
 
     fn deadline(&self) -> Time {
-        if self.controller.is_running() { self.deadline.min(self.controller.deadline()) } else { Time::NEVER }
+        if self.controller.is_running() {
+            self.deadline.at.min(self.controller.deadline())
+        } else {
+            Time::NEVER
+        }
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now;
-        if now >= self.deadline {
+        if now >= self.deadline.at {
+            self.deadline.serve();
             self.call(now, |py, object| {
                 object.object.call_method1(py, "on_deadline", (now.as_secs_f64(),)).map(drop)
             });
-            if self.deadline <= now {
-                self.deadline = Time::NEVER; // the object has set no later time
-            }
         }
         self.controller.on_deadline(now);
     }
