@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
 from typing import Sequence
@@ -18,11 +19,13 @@ def main(words: Sequence[str] | None = None, program: str = "faircast") -> int:
         return _verify(arguments)
     try:
         campaign = _campaign(arguments)
+        missing = campaign.missing()
+        if getattr(arguments, "out", None):
+            os.makedirs(arguments.out, exist_ok=True)
     except (ScenarioError, OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if arguments.command == "missing":
-        missing = campaign.missing()
         for point, seed in missing:
             where = ", ".join(f"{axis} = {value}" for axis, value in campaign.scenario.points[point].items())
             print(f"point {point}, seed {seed}" + (f": {where}" if where else ""))
@@ -99,8 +102,10 @@ def _change(text: str) -> str:
 def _seeds(text: str) -> int | list[int]:
     try:
         if ".." in text:
-            first, last = text.split("..")
-            return list(range(int(first), int(last) + 1))
+            first, last = map(int, text.split(".."))
+            if last < first:
+                raise argparse.ArgumentTypeError(f"the range {text} has no seeds")
+            return list(range(first, last + 1))
         return [int(seed) for seed in text.split(",")] if "," in text else int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"seeds are a number, a list or a range, as in 10, 3,7,9 or 101..110, not {text!r}") from None

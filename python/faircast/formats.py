@@ -22,7 +22,7 @@ _RECORD = b"\x1e"
 
 def write_flent(result: Result, path: str | os.PathLike[str], point: int = 0, seed: int | None = None) -> None:
     """Write the rates and round-trip times of a run as a Flent data file of the test `tcp_nup`; see `Result.to_flent`."""
-    seed = result.seeds[0] if seed is None else seed
+    point, seed = result._point(point), result._seed(seed)
     rates, samples = (_of_run(result, table, point, seed) for table in ("rates", "samples"))
     of_tcp = {key: _series(rows, "rate", 1e-6) for key, rows in rates.items() if key in samples and _has_window(samples[key])}
     others = {key: _series(rows, "rate", 1e-6) for key, rows in rates.items() if key not in of_tcp and key[2] != "all"}
@@ -151,7 +151,7 @@ def read_events(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 def write_events(result: Result, path: str | os.PathLike[str], point: int = 0, seed: int | None = None) -> None:
     """Write the events of a run; see `Result.to_events`."""
-    seed = result.seeds[0] if seed is None else seed
+    point, seed = result._point(point), result._seed(seed)
     if "events" not in result.table_names:
         raise ValueError('the runs have recorded no events; set "probe.events" to "on"')
     with EventFile(path, result.scenario.title) as file:

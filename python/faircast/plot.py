@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Iterable
 
 if TYPE_CHECKING:
@@ -19,12 +20,12 @@ class Plots:
     def __init__(self, result: Result) -> None:
         self._result = result
 
-    def rates(self, flows: Iterable[str] | None = None, *, point: int = 0, seed: int | None = None, ax: Axes | None = None) -> Axes:
+    def rates(self, flows: str | Iterable[str] | None = None, *, point: int = 0, seed: int | None = None, ax: Axes | None = None) -> Axes:
         """Draw the mean rate of the receivers of each flow over time.
 
         Parameters
         ----------
-        flows : iterable of str, optional
+        flows : str or iterable of str, optional
             The flows [default: all].
         point : int
             The number of the point.
@@ -33,8 +34,9 @@ class Plots:
         """
         import numpy
 
+        point, seed = self._result._point(point), None if seed is None else self._result._seed(seed)
         columns = self._result.series.to_dict()
-        wanted = None if flows is None else set(flows)
+        wanted = _names(flows)
         courses: dict[str, dict[int, dict[float, list[float]]]] = {}
         rows = zip(columns["point"], columns["seed"], columns["flow"], columns["receiver"], columns["time"], columns["rate"])
         for where, run, flow, receiver, at, rate in rows:
@@ -51,11 +53,11 @@ class Plots:
                 ax.fill_between(times, numpy.nanmin(lines, axis=0), numpy.nanmax(lines, axis=0), alpha=0.2, color=colour, linewidth=0)
         return _finished(ax, "time (s)", "rate (Mbit/s)")
 
-    def queue(self, links: Iterable[str] | None = None, *, point: int = 0, seed: int | None = None, ax: Axes | None = None) -> Axes:
+    def queue(self, links: str | Iterable[str] | None = None, *, point: int = 0, seed: int | None = None, ax: Axes | None = None) -> Axes:
         """Draw the queue of each probed link over time, in kB, for one run [default: the first seed]."""
+        point, seed = self._result._point(point), self._result._seed(seed)
         columns = self._result.queues.to_dict()
-        seed = self._result.seeds[0] if seed is None else seed
-        wanted = None if links is None else set(links)
+        wanted = _names(links)
         courses: dict[str, tuple[list[float], list[float]]] = {}
         for where, run, link, at, size in zip(columns["point"], columns["seed"], columns["link"], columns["time"], columns["bytes"]):
             if where == point and run == seed and (wanted is None or link in wanted):
@@ -73,6 +75,8 @@ class Plots:
         """Draw the mean goodput of each flow with its 95 % interval over the runs, at one point or at all points."""
         from . import stats
 
+        if point is not None:
+            self._result._point(point)
         flows = self._result.flows.to_dict()
         shares: dict[tuple[int, str], dict[int, list[float]]] = {}
         for where, seed, flow, window, rate in zip(flows["point"], flows["seed"], flows["flow"], flows["window"], flows["goodput"]):
@@ -96,7 +100,7 @@ class Plots:
         return _finished(ax, "", "goodput of a flow (Mbit/s)")
 
     def metric(self, metric: str, over: str, *, by: str | None = None, confidence: float = 0.95, ax: Axes | None = None, **at: Any) -> Axes:
-        """Draw a metric over an axis of the sweep, with a band for its confidence interval.
+        """Draw a metric over an axis of the sweep, with a band for its confidence interval if there are several runs.
 
         Parameters
         ----------
@@ -109,22 +113,35 @@ class Plots:
         **at
             The values on the remaining axes.
         """
-        lines: dict[Any, list[tuple[Any, Any]]] = {}
+        from . import stats
+
+        axes = list(self._result.scenario.points[0])
+        for axis in (over, by, *at):
+            if axis is not None and axis not in axes:
+                raise KeyError(f"the sweep has no axis {axis!r}; {f'its axes are {axes}' if axes else 'the scenario has no sweep'}")
+        lines: dict[Any, dict[Any, list[float]]] = {}
         for number in self._result.points(**at):
             values = self._result.scenario.points[number]
-            if over not in values or (by is not None and by not in values):
-                raise KeyError(f"the axes of the sweep are {', '.join(values)}")
-            line = lines.setdefault(values[by] if by else metric, [])
-            line.append((values[over], self._result.interval(metric, number, confidence=confidence)))
+            line = lines.setdefault(values[by] if by else metric, {})
+            if values[over] in line:
+                raise KeyError(f"several points have {over} = {values[over]!r}: state a value on each of {[a for a in axes if a not in (over, by, *at)]}")
+            line[values[over]] = [value for value in self._result.values(metric, number) if math.isfinite(value)]
         ax = ax or _axes()
         for (name, line), colour in zip(lines.items(), _colours()):
-            places = [place for place, _ in line]
-            ax.plot(places, [value.mean for _, value in line], marker="o", markersize=4, label=str(name), color=colour)
-            ax.fill_between(places, [value.low for _, value in line], [value.high for _, value in line], alpha=0.2, color=colour, linewidth=0)
+            places = [place for place, runs in line.items() if runs]
+            if all(isinstance(place, (int, float)) for place in places):
+                places.sort()
+            ax.plot(places, [sum(line[at]) / len(line[at]) for at in places], marker="o", markersize=4, label=str(name), color=colour)
+            ends = {at: stats.interval(line[at], confidence=confidence) for at in places if len(line[at]) > 1}
+            ax.fill_between(list(ends), [end.low for end in ends.values()], [end.high for end in ends.values()], alpha=0.2, color=colour, linewidth=0)
         return _finished(ax, over, metric)
 
     def _label(self, point: int) -> str:
         return "\n".join(str(value) for value in self._result.scenario.points[point].values())
+
+
+def _names(names: str | Iterable[str] | None) -> set[str] | None:
+    return None if names is None else {names} if isinstance(names, str) else set(names)
 
 
 def _axes() -> Axes:

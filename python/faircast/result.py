@@ -127,10 +127,10 @@ class Result:
         Raises
         ------
         ValueError
-            If the result was put together from a campaign. Use `to_parquet` then.
+            If the result is that of a campaign, or comes from another process. Use `to_parquet` then.
         """
         if self._native is None:
-            raise ValueError("the result of a campaign has no files of `sim run`; use `to_parquet`")
+            raise ValueError("the result of a campaign or of another process has no files of `sim run`; use `to_parquet`")
         return [os.fspath(path) for path in self._native.write(os.fspath(directory))]
 
     def to_flent(self, path: str | os.PathLike[str], point: int = 0, seed: int | None = None) -> None:
@@ -167,7 +167,7 @@ class Result:
     def claims(self) -> Table:
         """The claims of the scenario, judged by these runs. A claim is `undecided` if its interval crosses a limit."""
         if self._native is None:
-            raise ValueError("the claims of a campaign are not judged; `run` judges them, but repeats the runs")
+            raise ValueError("the claims of a campaign or of another process are not judged; `run` judges them, but repeats the runs")
         return Table(self._native.claims())
 
     @property
@@ -217,7 +217,7 @@ class Result:
             self._values = {}
             for number, seed, name, value in zip(columns["point"], columns["seed"], columns["metric"], columns["value"]):
                 self._values.setdefault((number, name), {})[seed] = value
-        number = self.point(**at) if point is None else point
+        number = self.point(**at) if point is None else self._point(point)
         if (number, metric) not in self._values:
             known = sorted(name for where, name in self._values if where == number)
             raise KeyError(f"no metric {metric!r} at point {number}; there are {', '.join(known)}")
@@ -275,6 +275,7 @@ class Result:
             raise KeyError(f"no rates of receiver {receiver!r} of flow {flow!r}; there are {known[:20]}")
         found = []
         for (point, seed, copy), course in groups.items():
+            course = [(at, rate) for at, rate in course if math.isfinite(rate)]
             rates = [rate for _, rate in course]
             removed = stats.warmup(rates)
             end = None if removed is None else (course[removed - 1][0] if removed else 0.0)
@@ -282,5 +283,29 @@ class Result:
             found.append({"point": point, "seed": seed, "copy": copy, "seconds": end, "trend": stats.trend(rest)})
         return found
 
+    def _point(self, point: int) -> int:
+        points = len(self.scenario.points)
+        if not 0 <= point < points:
+            raise IndexError(f"point {point} does not exist; the sweep has {points} points, numbered from 0")
+        return point
+
+    def _seed(self, seed: int | None) -> int:
+        """Return a seed of the runs [default: the first]."""
+        if seed is None:
+            return self.seeds[0]
+        if seed not in self.seeds:
+            raise KeyError(f"no run has the seed {seed}; the seeds are {', '.join(map(str, self.seeds[:20]))}")
+        return seed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.scenario, self.seeds, dict(self._tables), self.is_precise)
+
     def __repr__(self) -> str:
         return f"<Result of {self.scenario!r}: tables {', '.join(self._tables)}>"
+
+
+def _restored(scenario: Scenario, seeds: list[int], tables: dict[str, Table], is_precise: bool | None) -> Result:
+    """Return a result that was pickled."""
+    result = Result(scenario, seeds, tables)
+    result.is_precise = is_precise
+    return result

@@ -12,6 +12,9 @@ from . import _native
 from .result import Result
 from .scenario import Scenario
 
+#: Minimum number of runs at each point with a required precision.
+FIRST_RUNS = 5
+
 Progress = Callable[[int, int, float, "float | None"], None]
 
 
@@ -80,7 +83,10 @@ def run(
         scenario = Scenario.load(scenario, memory=memory)
     if sweep is not None:
         scenario = scenario.with_sweep(sweep)
+    scenario._refresh()
     chosen = list_of_seeds(scenario.seeds if seeds is None else seeds)
+    if until is not None and most_runs < max(FIRST_RUNS, len(chosen)):
+        raise ValueError(f"`most_runs` is {most_runs}, but each point has at least {max(FIRST_RUNS, len(chosen))} runs")
     bar = ProgressLine() if progress is True else None
     watch = bar or (progress if callable(progress) else None)
     try:
@@ -99,12 +105,29 @@ def run(
 
 def list_of_seeds(seeds: SupportsIndex | Iterable[int]) -> list[int]:
     """Return the seeds as a list."""
-    if isinstance(seeds, SupportsIndex):
-        seeds = range(1, operator.index(seeds) + 1)
-    chosen = [operator.index(seed) for seed in seeds]
+    number = _index(seeds)
+    given: Any = seeds if number is None else range(1, number + 1)
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise TypeError(f"seeds are whole numbers, or their number, not {seeds!r}")
+    chosen = []
+    for seed in given:
+        number = _index(seed)
+        if number is None or not 0 <= number < 1 << 64:
+            raise ValueError(f"a seed is a whole number from 0 to 2^64 - 1, not {seed!r}")
+        chosen.append(number)
+    if not chosen:
+        raise ValueError(f"there are no seeds in {seeds!r}; each seed is one run of each point")
     if len(set(chosen)) < len(chosen):
         raise ValueError("a seed occurs twice, but two runs with the same seed are equal")
     return chosen
+
+
+def _index(value: Any) -> int | None:
+    """Return a whole number as `int`; None for another value, as an array of several numbers."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 def _path(path: str | os.PathLike[str] | None) -> str | None:

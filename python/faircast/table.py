@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Table:
     """A table with one observation in each row.
 
-    It implements the Arrow C stream interface, so that `pyarrow.table(table)`, `polars.DataFrame(table)`,
-    `pandas.DataFrame.from_arrow(table)` and DuckDB read it without copying numbers. An empty cell of a number is NaN.
+    It implements the Arrow C stream interface, so that `pyarrow.table(table)`, `polars.DataFrame(table)` and DuckDB read it without
+    copying numbers; so does `pandas.DataFrame.from_arrow(table)` from pandas 3 on. An empty cell of a number is NaN.
 
     Attributes
     ----------

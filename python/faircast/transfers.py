@@ -9,13 +9,48 @@ Send an array to the processes of a group, and receive it::
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import threading
 import time
-from typing import Any, AsyncIterator, Iterator, Mapping, MutableMapping, Sequence, Union
+from typing import TYPE_CHECKING, Any, AsyncIterator, Iterator, Mapping, MutableMapping, Sequence, Union
 
 from . import _native
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, Unpack
+
+    class _Options(TypedDict, total=False):
+        group: str | None
+        interface: str | None
+        key: str | None
+        join_timeout: float | None
+        idle_timeout: float | None
+        host: str | None
+
+    class SenderOptions(_Options, total=False):
+        """The keyword arguments of `Sender`."""
+
+        port: int | None
+        ttl: int | None
+        scheme: str | None
+        min_rate: float | None
+        max_rate: float | None
+        sign_key: str | None
+
+    class ReceiverOptions(_Options, total=False):
+        """The keyword arguments of `Receiver`."""
+
+        parent: str | None
+        source: str | None
+        verify_key: str | None
+        overwrite: bool
+
+    class BufferOptions(ReceiverOptions, total=False):
+        """The keyword arguments of `receive_into`."""
+
+        memory: int
 
 __all__ = ["Receiver", "Sender", "TransferError", "generate_key", "receive", "receive_into", "send"]
 
@@ -30,7 +65,7 @@ _GOODBYE = 2.0
 
 
 class _Session:
-    """A running session: an iterator over its events, a context manager, and an awaitable."""
+    """A running session: an iterator over its events, a context manager, and an awaitable, whose cancellation stops the session."""
 
     def __init__(self, native: _native.Session) -> None:
         self._native = native
@@ -77,9 +112,23 @@ class _Session:
         return self._finished().__await__()
 
     async def _finished(self) -> dict[str, Any]:
-        while not self._native.is_finished():
-            await asyncio.sleep(0.02)
+        try:
+            while not self._native.is_finished():
+                await asyncio.sleep(0.02)
+        except asyncio.CancelledError:  # as after the time of `asyncio.wait_for`
+            self.stop()
+            raise
         return self.wait()
+
+    async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
+        """End as a `with` block does, without blocking the event loop."""
+        if kind is None:
+            await self._finished()
+            return
+        self.stop()
+        until = time.monotonic() + _GOODBYE
+        while not self._native.is_finished() and time.monotonic() < until:
+            await asyncio.sleep(0.01)
 
     def wait(self) -> dict[str, Any]:
         """Wait for the end of the session, and return its report. It may be called again.
@@ -148,11 +197,14 @@ class Sender(_Session):
         print(sender.wait()["goodput_bps"])
     """
 
-    def __init__(self, content: Content, *, expect: int = 0, **options: Any) -> None:
+    def __init__(self, content: Content, *, expect: int = 0, **options: Unpack[SenderOptions]) -> None:
         paths, files = _divided(content)
         super().__init__(_native.send(paths, files, expect=expect, **options))
 
     def __enter__(self) -> Sender:
+        return self
+
+    async def __aenter__(self) -> Sender:
         return self
 
     def start_now(self) -> None:
@@ -182,13 +234,18 @@ class Receiver(_Session):
     """
 
     def __init__(
-        self, directory: str | os.PathLike[str] | None = None, *, memory: int = 1 << 30, **options: Any
+        self, directory: str | os.PathLike[str] | None = None, *, memory: int = 1 << 30, **options: Unpack[ReceiverOptions]
     ) -> None:
         where = None if directory is None else os.fspath(directory)
+        if where is not None and os.path.exists(where) and not os.path.isdir(where):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), where)
         super().__init__(_native.receive(where, memory, **options))
         self._files: dict[str, bytes] | None = None
 
     def __enter__(self) -> Receiver:
+        return self
+
+    async def __aenter__(self) -> Receiver:
         return self
 
     @property
@@ -200,19 +257,19 @@ class Receiver(_Session):
         return self._files
 
 
-def send(content: Content, *, expect: int = 0, **options: Any) -> dict[str, Any]:
+def send(content: Content, *, expect: int = 0, **options: Unpack[SenderOptions]) -> dict[str, Any]:
     """Send content until every receiver has verified it, and return the report. The parameters are those of `Sender`."""
     with Sender(content, expect=expect, **options) as sender:
         return sender.wait()
 
 
-def receive(directory: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
+def receive(directory: str | os.PathLike[str], **options: Unpack[ReceiverOptions]) -> dict[str, Any]:
     """Receive one session into a directory, and return the report. The parameters are those of `Receiver`."""
     with Receiver(directory, **options) as receiver:
         return receiver.wait()
 
 
-def receive_into(arrays: MutableMapping[str, Any], **options: Any) -> dict[str, Any]:
+def receive_into(arrays: MutableMapping[str, Any], **options: Unpack[BufferOptions]) -> dict[str, Any]:
     """Receive one session, and copy each of its files into the writable buffer of the same name. Return the report.
 
     Parameters
@@ -259,7 +316,10 @@ def generate_key(*, signing: bool = False) -> tuple[str, str | None]:
 
 def _flat(name: str, data: Any) -> memoryview:
     """Return the bytes of a buffer."""
-    view = memoryview(data)
+    try:
+        view = memoryview(data)
+    except TypeError:
+        raise TypeError(f"{name!r} is bytes or an array, not {type(data).__name__}") from None
     if not view.c_contiguous:
         raise ValueError(f"the elements of {name!r} are not in the order of C; numpy.ascontiguousarray makes such a copy")
     return view.cast("B") if view.nbytes else memoryview(bytearray())

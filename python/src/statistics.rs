@@ -31,6 +31,16 @@ pub fn bootstrap(
     Ok((stats::mean(&values), low, high))
 }
 
+fn check_finite(values: &[f64]) -> PyResult<()> {
+    match values.iter().position(|value| !value.is_finite()) {
+        Some(at) => Err(PyValueError::new_err(format!(
+            "all values must be finite, but value {at} (from 0) is {}",
+            values[at]
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn check(values: &[f64], confidence: f64) -> PyResult<()> {
     if values.len() < 2 {
         return Err(PyValueError::new_err(format!(
@@ -38,9 +48,7 @@ fn check(values: &[f64], confidence: f64) -> PyResult<()> {
             values.len()
         )));
     }
-    if values.iter().any(|value| !value.is_finite()) {
-        return Err(PyValueError::new_err("all values must be finite"));
-    }
+    check_finite(values)?;
     if !(confidence > 0.0 && confidence < 1.0) {
         return Err(PyValueError::new_err(format!(
             "the confidence level is between 0 and 1, not {confidence}"
@@ -52,14 +60,16 @@ fn check(values: &[f64], confidence: f64) -> PyResult<()> {
 /// Returns the number of values at the beginning of a series that MSER-5 assigns to the warm-up; `None` if the series is too
 /// short or has no stationary part.
 #[pyfunction]
-pub fn mser5(values: Vec<f64>) -> Option<usize> {
-    stats::mser5(&values)
+pub fn mser5(values: Vec<f64>) -> PyResult<Option<usize>> {
+    check_finite(&values)?;
+    Ok(stats::mser5(&values))
 }
 
 /// Returns the probability that a series without trend has a trend at least as strong as this one; `None` for a short series.
 #[pyfunction]
-pub fn trend(values: Vec<f64>) -> Option<f64> {
-    stats::trend(&values)
+pub fn trend(values: Vec<f64>) -> PyResult<Option<f64>> {
+    check_finite(&values)?;
+    Ok(stats::trend(&values))
 }
 
 /// Returns a row for each metric at each point of a table of metrics: number of runs, mean, standard deviation, and the ends of

@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Schema};
 use faircast_experiments::table::{Column, Table as TableOfResults};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 use std::sync::Arc;
 
 /// A table with named columns. It implements the Arrow C stream interface (`__arrow_c_stream__`).
@@ -90,6 +90,35 @@ impl Table {
             }
         }
         Ok(dict)
+    }
+
+    /// Pickles a table by its columns.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let columns = PyList::empty(py);
+        for (name, column) in self.to_results(self.name.clone())?.columns {
+            match column {
+                Column::Whole(values) => columns.append((name, "whole", values))?,
+                Column::Number(values) => columns.append((name, "number", values))?,
+                Column::Text(values) => columns.append((name, "text", values))?,
+            }
+        }
+        let restored = py.get_type::<Table>().getattr("restored")?;
+        Ok((restored, (&self.name, columns).into_pyobject(py)?))
+    }
+
+    /// Returns a table that was pickled.
+    #[staticmethod]
+    fn restored(name: String, columns: Vec<(String, String, Bound<'_, PyAny>)>) -> PyResult<Table> {
+        let restore = |(name, kind, values): (String, String, Bound<'_, PyAny>)| {
+            let column = match kind.as_str() {
+                "whole" => Column::Whole(values.extract()?),
+                "number" => Column::Number(values.extract()?),
+                _ => Column::Text(values.extract()?),
+            };
+            Ok((name, column))
+        };
+        let columns = columns.into_iter().map(restore).collect::<PyResult<_>>()?;
+        Table::new(TableOfResults { name, columns })
     }
 
     fn __len__(&self) -> usize {

@@ -47,8 +47,32 @@ fn parsed<T: FromStr<Err: std::fmt::Display>>(name: &str, text: Option<String>) 
 }
 
 fn seconds(name: &str, value: Option<f64>) -> PyResult<Option<Duration>> {
-    let wrong = |_| PyValueError::new_err(format!("{name} is a duration in seconds, not {value:?}"));
-    value.map(|value| Duration::try_from_secs_f64(value).map_err(wrong)).transpose()
+    let Some(value) = value else { return Ok(None) };
+    let wrong = |_| PyValueError::new_err(format!("{name} is a duration in seconds, not {value}"));
+    Duration::try_from_secs_f64(value).map(Some).map_err(wrong)
+}
+
+/// Reads a rate in bit/s.
+fn rate(name: &str, value: Option<f64>) -> PyResult<Option<Rate>> {
+    match value {
+        Some(rate) if !(rate.is_finite() && rate > 0.0) => {
+            Err(PyValueError::new_err(format!("{name} is a positive rate in bit/s, not {rate}")))
+        }
+        rate => Ok(rate.map(Rate::from_bps)),
+    }
+}
+
+/// Reads the address and port of a group.
+fn group_of(text: Option<String>) -> PyResult<Option<SocketAddr>> {
+    let Some(text) = text else { return Ok(None) };
+    let Ok(group) = text.trim().parse::<SocketAddr>() else {
+        let message = format!("group is an address and a port, as in 239.255.77.1:5777, not {text:?}");
+        return Err(PyValueError::new_err(message));
+    };
+    if !group.ip().is_multicast() {
+        return Err(PyValueError::new_err(format!("group: {} is not a multicast address", group.ip())));
+    }
+    Ok(Some(group))
 }
 
 /// A running session.
@@ -154,7 +178,7 @@ pub fn send(
         }
     };
     let mut sender = Sender::new(content).expect_receivers(expect);
-    if let Some(group) = parsed::<SocketAddr>("group", group)? {
+    if let Some(group) = group_of(group)? {
         sender = sender.group(group);
     }
     if let Some(interface) = interface {
@@ -169,11 +193,11 @@ pub fn send(
     if let Some(scheme) = parsed::<Scheme>("scheme", scheme)? {
         sender = sender.scheme(scheme);
     }
-    if let Some(rate) = min_rate {
-        sender = sender.min(Rate::from_bps(rate));
+    if let Some(rate) = rate("min_rate", min_rate)? {
+        sender = sender.min(rate);
     }
-    if let Some(rate) = max_rate {
-        sender = sender.max(Rate::from_bps(rate));
+    if let Some(rate) = rate("max_rate", max_rate)? {
+        sender = sender.max(rate);
     }
     if let Some(key) = parsed::<GroupKey>("key", key)? {
         sender = sender.key(key);
@@ -221,7 +245,7 @@ pub fn receive(
         (None, memory) => Destination::Memory(memory.clone().expect("without a directory there is memory")),
     };
     let mut receiver = Receiver::new(destination);
-    if let Some(group) = parsed::<SocketAddr>("group", group)? {
+    if let Some(group) = group_of(group)? {
         receiver = receiver.group(group);
     }
     if let Some(interface) = interface {

@@ -68,3 +68,14 @@ def test_program_calls_the_package_and_says_if_it_is_missing(lab: Path, tmp_path
     python.chmod(0o755)
     refused = subprocess.run(words, env={"PATH": str(python.parent)}, text=True, capture_output=True)
     assert refused.returncode == 2 and "pip install ." in refused.stderr
+
+
+def test_wrong_directories_are_errors_before_the_runs(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (lab / "afile").write_text("")
+    for words in (["missing", "lab.toml", "--dir", "afile"], ["run", "lab.toml", "--dir", "afile"], ["run", "lab.toml", "--out", "afile"]):
+        assert main(["campaign", *words]) == 2
+        assert "afile" in capsys.readouterr().err
+    assert not (lab / "campaign").exists()
+    with pytest.raises(SystemExit):
+        main(["campaign", "run", "lab.toml", "--seeds", "3..1"])
+    assert "the range 3..1 has no seeds" in capsys.readouterr().err

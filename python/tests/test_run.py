@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -192,3 +193,69 @@ def test_plots_have_a_line_for_each_flow(result: fc.Result) -> None:
     assert len(result.plot.fairness().patches) == 12
     axes = result.plot.metric("tcp.rate", "rate", by="scheme")
     assert [line.get_label() for line in axes.lines] == ["ormcc", "tfmcc"]
+
+
+def test_seeds_are_numbers_lists_and_arrays(dumbbell: fc.Scenario) -> None:
+    numpy = pytest.importorskip("numpy")
+    for seeds in (numpy.arange(3, 5), numpy.array([3, 4], dtype="uint8"), (3, 4), iter([3, 4]), range(3, 5)):
+        assert fc.Campaign(dumbbell, seeds, directory="unused").seeds == [3, 4]
+    assert fc.Campaign(dumbbell, numpy.int64(2), directory="unused").seeds == [1, 2]
+    for wrong, message in [([-1], "not -1"), ([1 << 64], "from 0 to 2"), ("10", "not '10'"), (1.5, "not 1.5"), ([], "no seeds"), (0, "no seeds")]:
+        with pytest.raises((TypeError, ValueError), match=message):
+            fc.run(dumbbell, seeds=wrong)
+
+
+def test_limit_of_runs_is_not_below_the_first_runs(dumbbell: fc.Scenario) -> None:
+    for seeds, most in [(2, 1), (9, 8), (1, 4)]:
+        with pytest.raises(ValueError, match="`most_runs` is"):
+            fc.run(dumbbell, seeds=seeds, until={"tcp.rate": 0.1}, most_runs=most)
+
+
+def test_results_are_pickled(result: fc.Result) -> None:
+    same = pickle.loads(pickle.dumps(result))
+    assert same.table_names == result.table_names and same.seeds == result.seeds and same.scenario == result.scenario
+    for name in result.table_names:
+        assert str(same.table(name).to_dict()) == str(result.table(name).to_dict()), "NaN is unequal to itself"
+    with pytest.raises(ValueError, match="of another process"):
+        same.claims
+
+
+def test_runs_that_do_not_exist_are_errors(result: fc.Result, tmp_path) -> None:
+    for wrong in (
+        lambda: result.to_flent(tmp_path / "a.flent.gz", seed=99),
+        lambda: result.plot.rates(seed=99),
+        lambda: result.plot.queue(seed=99),
+    ):
+        with pytest.raises(KeyError, match="no run has the seed 99; the seeds are 1, 2, 3"):
+            wrong()
+    for wrong in (
+        lambda: result.to_flent(tmp_path / "a.flent.gz", point=9),
+        lambda: result.plot.fairness(point=99),
+        lambda: result.values("tcp.rate", 6),
+        lambda: result.values("tcp.rate", -1),
+    ):
+        with pytest.raises(IndexError, match="numbered from 0"):
+            wrong()
+    assert not list(tmp_path.iterdir())
+
+
+def test_lines_of_a_metric_have_one_value_at_each_place(result: fc.Result) -> None:
+    with pytest.raises(KeyError, match="several points have rate = '1 Mbit/s': state a value on each of .'scheme'."):
+        result.plot.metric("tcp.rate", "rate")
+    with pytest.raises(KeyError, match="no axis 'x'; its axes are"):
+        result.plot.metric("tcp.rate", "x", by="scheme")
+    assert len(result.plot.metric("tcp.rate", "rate", by="scheme").lines) == 2
+    assert len(result.plot.rates("tcp").lines) == 1
+
+
+def test_places_of_a_metric_are_in_order_and_need_no_interval(dumbbell: fc.Scenario) -> None:
+    result = fc.run(dumbbell, seeds=1, sweep={"flow.multicast.packet": [1000, 500]})
+    assert list(result.plot.metric("tcp.rate", "packet").lines[0].get_xdata()) == [500, 1000]
+    with pytest.raises(KeyError, match="has no sweep"):
+        fc.run(dumbbell, seeds=1).plot.metric("tcp.rate", "x")
+
+
+def test_directory_of_kept_runs_is_named_in_errors(dumbbell: fc.Scenario, tmp_path) -> None:
+    (tmp_path / "afile").write_text("")
+    with pytest.raises(NotADirectoryError, match="afile"):
+        fc.run(dumbbell, seeds=1, kept=tmp_path / "afile")

@@ -67,3 +67,20 @@ def test_scenarios_can_be_pickled(swept: fc.Scenario) -> None:
 
 def test_schema_is_json_schema() -> None:
     assert "duration" in fc.Scenario.schema()["properties"]
+
+
+def test_scenario_does_not_change(dumbbell: fc.Scenario) -> None:
+    dumbbell.points[0]["x"] = 1
+    assert dumbbell.points == [{}]
+
+
+def test_pickled_scenario_is_equal(dumbbell: fc.Scenario) -> None:
+    same = pickle.loads(pickle.dumps(dumbbell))
+    assert same == dumbbell and hash(same) == hash(dumbbell)
+    assert same != dumbbell.with_(duration="21 s")
+
+
+def test_memory_of_a_template_may_be_larger() -> None:
+    with pytest.raises(fc.ScenarioError, match=r"in Python:\s+memory=\d+_000_000_000"):
+        fc.Scenario.template("dumbbell").with_(duration="6000000 s")
+    assert fc.Scenario.template("dumbbell", memory=20_000_000_000).with_(duration="6000000 s")

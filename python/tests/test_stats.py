@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
+from typing import Callable
 
 import pytest
 
@@ -50,3 +52,10 @@ def test_warmup_and_trend() -> None:
     assert 150 <= stats.warmup(series) <= 260
     assert stats.trend(series[:250]) < 0.01 and stats.trend(series[300:]) > 0.01
     assert stats.warmup(series[:40]) is None and stats.trend(series[:10]) is None
+    assert stats.trend([1.0] * 100) == 1.0
+
+
+@pytest.mark.parametrize("function", [stats.trend, stats.warmup])
+def test_series_are_finite(function: Callable[[list[float]], object]) -> None:
+    with pytest.raises(ValueError, match="value 50 .from 0. is NaN"):
+        function([1.0] * 50 + [math.nan] + [1.0] * 50)

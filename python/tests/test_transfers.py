@@ -98,3 +98,39 @@ def test_wrong_sizes_change_no_buffer() -> None:
     fc.send({"weights": numpy.ones(9)}, expect=1, join_timeout=30, **LOOPBACK)
     thread.join()
     assert failures == ["'weights' has 72 bytes, but its buffer has 80"] and not array.any()
+
+
+def test_cancelled_wait_stops_the_session() -> None:
+    async def cancelled() -> fc.Receiver:
+        async with fc.Receiver(**LOOPBACK) as receiver:
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(receiver, 0.2)
+        return receiver
+
+    assert asyncio.run(cancelled()).wait()["stopped"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_rate": -1}, "max_rate is a positive rate in bit/s, not -1"),
+        ({"min_rate": float("nan")}, "not NaN"),
+        ({"join_timeout": -1}, "join_timeout is a duration in seconds, not -1"),
+        ({"group": "1.2.3.4:5"}, "1.2.3.4 is not a multicast address"),
+        ({"group": "239.1.1.1"}, "an address and a port, as in 239.255.77.1:5777"),
+    ],
+)
+def test_wrong_options_are_errors(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fc.Sender(b"x", **{**LOOPBACK, **options})
+
+
+def test_wrong_content_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="'w' is bytes or an array, not list"):
+        fc.Sender({"w": [1, 2]}, **LOOPBACK)
+    (tmp_path / "afile").write_text("")
+    with pytest.raises(NotADirectoryError, match="afile"):
+        fc.Receiver(tmp_path / "afile", **LOOPBACK)
+    fc.register("p", type("P", (fc.Policy,), {}))
+    with pytest.raises(fc.TransferError, match="policy=own:p runs only in simulations"):
+        fc.send(b"x", scheme="ormcc,policy=own:p", **LOOPBACK)

@@ -467,9 +467,10 @@ fn fits(root: &Node, plan: &RunPlan, points: usize, most: u64) -> Result<(), Dia
     let largest = all.parts().iter().max_by_key(|part| part.bytes).map_or("", |part| part.what.as_str());
     let of_flow = plan.flows.iter().find(|flow| largest.ends_with(&format!("\"{}\"", flow.name.value)));
     let span = of_flow.map_or_else(|| root.place("topology"), |flow| flow.span.clone());
+    let enough = refused.enough();
+    let bytes = enough.replace('G', "_000_000_000");
     let help = format!(
-        "make the network smaller, or allow the memory if this host has it: --max-memory {}",
-        refused.enough()
+        "make the network smaller, or allow the memory if this host has it: --max-memory {enough} (in Python: memory={bytes})",
     );
     Err(Diagnostic::new(&span, format!("too large for this run: {refused}"), "too large").help(help))
 }
