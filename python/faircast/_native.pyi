@@ -1,6 +1,47 @@
 import os
 from typing import Any, Callable, final
 
+__all__ = [
+    "CODE",
+    "Data",
+    "Decision",
+    "Operating",
+    "Packet",
+    "Report",
+    "Representative",
+    "Results",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "Sent",
+    "Session",
+    "Stop",
+    "TABLES",
+    "Table",
+    "TransferError",
+    "VERSION",
+    "bootstrap",
+    "entries",
+    "generate_key",
+    "mser5",
+    "receive",
+    "register",
+    "reproduce",
+    "run",
+    "run_into",
+    "run_until",
+    "schema",
+    "send",
+    "stack_runs",
+    "student",
+    "summary",
+    "tables_of_runs",
+    "template",
+    "templates",
+    "trend",
+    "write_parquet",
+]
+
 VERSION: str
 CODE: str
 TABLES: list[str]
@@ -20,6 +61,8 @@ class Table:
     @property
     def column_names(self) -> list[str]: ...
     def to_dict(self) -> dict[str, list[Any]]: ...
+    @staticmethod
+    def restored(name: str, columns: list[tuple[str, str, list[Any]]]) -> Table: ...
     def __len__(self) -> int: ...
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
@@ -123,8 +166,39 @@ class Session:
     def join(self) -> str: ...
     def take_files(self) -> list[tuple[str, bytes]]: ...
 
-def send(paths: list[str], files: list[tuple[str, bytes]], *, expect: int = 0, **options: Any) -> Session: ...
-def receive(directory: str | None, memory: int, **options: Any) -> Session: ...
+def send(
+    paths: list[str],
+    files: list[tuple[str, bytes]],
+    *,
+    group: str | None = None,
+    interface: str | None = None,
+    port: int | None = None,
+    ttl: int | None = None,
+    scheme: str | None = None,
+    min_rate: float | None = None,
+    max_rate: float | None = None,
+    key: str | None = None,
+    sign_key: str | None = None,
+    expect: int = 0,
+    join_timeout: float | None = None,
+    idle_timeout: float | None = None,
+    host: str | None = None,
+) -> Session: ...
+def receive(
+    directory: str | None,
+    memory: int,
+    *,
+    group: str | None = None,
+    interface: str | None = None,
+    parent: str | None = None,
+    source: str | None = None,
+    key: str | None = None,
+    verify_key: str | None = None,
+    join_timeout: float | None = None,
+    idle_timeout: float | None = None,
+    host: str | None = None,
+    overwrite: bool = False,
+) -> Session: ...
 def generate_key(signing: bool) -> tuple[str, str | None]: ...
 
 @final
@@ -209,6 +283,7 @@ class Report:
         receiver: int = 0,
         rtt: float | None = None,
     ) -> Report: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]: ...
     @property
     def kind(self) -> str: ...
     @property
