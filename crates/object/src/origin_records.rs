@@ -108,6 +108,11 @@ impl Remembered {
         Remembered::read(&bytes).ok_or(Damaged)
     }
 
+    /// Returns whether a name has content of this source.
+    pub(crate) fn has_any_of(&self, origin: &Origin) -> bool {
+        self.names.values().any(|known| known.origin.is_same(origin))
+    }
+
     /// Parses the file; `None` if it is damaged.
     fn read(bytes: &[u8]) -> Option<Remembered> {
         let (written, hash) = bytes.split_last_chunk::<HASH>()?;

@@ -19,7 +19,7 @@ use super::journal::{Journal, JournalContent, WITHDRAWN};
 use super::layout::Layout;
 use super::manifest::{Counts, Manifest};
 use super::metadata::{OwnersBy, Preserve};
-use super::origin_records::Admission;
+use super::origin_records::{Admission, Remembered};
 use super::output_directory::{HEAD, JOURNAL, OutputDirectory};
 use super::policy::Durability;
 use crate::gather::spill::SpillFile;
@@ -155,7 +155,9 @@ impl Store {
         let mut ledger = Ledger::new(transfer, geometry, stage);
         if reported.is_none() {
             place.wipe()?;
-            ledger.has_others = place.has_others(transfer);
+            let remembered = Remembered::load(&place.disk, &place.states).unwrap_or_default();
+            let has_any = |admission: &Admission| remembered.has_any_of(&admission.origin);
+            ledger.has_others = place.has_others(transfer) || admission.as_ref().is_some_and(has_any);
         }
         let files = Files {
             place,

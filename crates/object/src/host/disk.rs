@@ -97,6 +97,9 @@ pub(crate) fn file_time() -> SystemTime {
     SystemTime::now()
 }
 
+/// Number of bytes of a file that are copied at a time.
+const COPIED_AT_A_TIME: usize = 1 << 20;
+
 /// The disk of a host.
 #[derive(Clone, Default)]
 pub struct Disk(Option<Arc<dyn Faults>>);
@@ -243,6 +246,23 @@ impl Disk {
     pub(crate) fn fsync(&self, dir: impl AsFd) -> Result<(), Errno> {
         self.ask(&Op::Flush)?;
         rustix::fs::fsync(dir)
+    }
+
+    /// Copies the content of a file into an empty file. The copy shares the blocks of the disk where the filesystem permits it.
+    pub(crate) fn copy(&self, from: &File, to: &File) -> io::Result<()> {
+        self.ask(&Op::Reserve)?;
+        if rustix::fs::ioctl_ficlone(to, from).is_ok() {
+            return Ok(());
+        }
+        let (mut at, mut bytes) = (0, vec![0; COPIED_AT_A_TIME]);
+        loop {
+            let have = self.read_at(from, &mut bytes, at)?;
+            self.write_all_at(to, &bytes[..have], at)?;
+            at += have as u64;
+            if have < bytes.len() {
+                return Ok(());
+            }
+        }
     }
 
     /// Reserves space for the first `len` bytes of a file.

@@ -1,4 +1,5 @@
-//! Reuse of files from incomplete transfers of an earlier version of the same tree, in which most files are equal.
+//! Reuse of files from an earlier version of the same tree, in which most files are equal: from incomplete transfers, and from
+//! the output directory.
 
 use super::{Stage, Store};
 use crate::error::ObjectError;
@@ -6,25 +7,36 @@ use crate::file_work::{FileWork, WorkStage};
 use crate::geometry::{Geometry, TransferId};
 use crate::host::disk::Disk;
 use crate::host::sys::OpenFiles;
+use crate::host::tree::{Absent, Tree, split};
 use crate::journal;
-use crate::manifest::{Kind, STATE_DIR};
+use crate::manifest::{Entry, Kind, STATE_DIR};
 use crate::output_directory::{JOURNAL, part_name};
 use crate::partial_transfers::unfinished;
 use crate::{Hash, hash_of};
+use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// A file taken from another transfer, with the position of its content in the object stream of that transfer.
-struct Adopted {
-    from: u64,
-    /// Index of the other transfer.
-    of: usize,
+/// A file that was taken over.
+enum Adopted {
+    /// From another transfer.
+    Part {
+        /// Position of its content in the object stream of the other transfer.
+        from: u64,
+        /// Index of the other transfer.
+        of: usize,
+    },
+    /// From the output directory; the file is complete.
+    Whole,
 }
 
 impl Store {
-    /// Takes files from incomplete transfers, if they have the same path, size and time of modification in this transfer. Their
-    /// blocks count like stored blocks of an earlier receiver: the root hash or signed hashes decide whether they are correct.
+    /// Takes files from incomplete transfers and copies files of the output directory, if they have the same path, size and time of
+    /// modification in this transfer. Their blocks count like stored blocks of an earlier receiver: the root hash or signed hashes
+    /// decide whether they are correct.
     ///
     /// # Errors
     /// When the journal cannot be written or the disk has no space for the missing content; [`ObjectError::Cancelled`].
@@ -39,12 +51,13 @@ impl Store {
         if let Some(known) = &self.known {
             self.files.place.make_room(&known.manifest)?;
         }
+        self.copy_files(&mut adopted, work)?;
         if let Some(known) = self.known.clone().filter(|_| self.stage == Stage::Receiving) {
             self.files.write_border(&self.ledger.about_manifest().border(&known))?;
         }
         self.note_adopted(&adopted, &others, work)?;
         for (of, mut other) in others.into_iter().enumerate() {
-            if adopted.values().any(|file| file.of == of) {
+            if adopted.values().any(|file| matches!(file, Adopted::Part { of: taken, .. } if *taken == of)) {
                 // Files of the other transfer were moved to this transfer. If the rest of the other transfer cannot be removed,
                 // it does no harm.
                 other.start_over().ok();
@@ -112,9 +125,29 @@ impl Store {
                 .renameat(&other.files.place.parts, &their, &self.files.place.parts, &our)
                 .is_ok()
             {
-                adopted.insert(n, Adopted { from, of });
+                adopted.insert(n, Adopted::Part { from, of });
             }
         }
+    }
+
+    /// Copies files of the output directory to part files.
+    fn copy_files(&self, adopted: &mut BTreeMap<u32, Adopted>, work: &FileWork) -> Result<(), ObjectError> {
+        let Some(known) = &self.known else { return Ok(()) };
+        let (place, entries) = (&self.files.place, known.manifest.entries());
+        let mut tree = place.tree();
+        work.begin(WorkStage::Verifying, entries.len() as u64);
+        for (n, entry) in (0..).zip(entries) {
+            work.step(&place.out_path)?;
+            if matches!(entry.kind, Kind::File { size } if size > 0) && !adopted.contains_key(&n) {
+                let Some(file) = published(&mut tree, &place.disk, entry) else { continue };
+                let part = place.part(n)?;
+                match place.disk.copy(&file, &part) {
+                    Ok(()) => drop(adopted.insert(n, Adopted::Whole)),
+                    Err(_) => place.disk.set_len(&part, 0).map_err(|e| place.failed(&entry.path, e, 0))?,
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Records as stored each block whose bytes all lie in stored blocks of transfers from which files were taken.
@@ -143,19 +176,32 @@ impl Store {
 
     fn is_adopted(&self, index: u32, adopted: &BTreeMap<u32, Adopted>, others: &[Store]) -> bool {
         let Some(known) = &self.known else { return false };
-        known.layout.pieces(self.geometry.range(index)).all(|piece| {
-            adopted.get(&piece.entry).is_some_and(|file| {
-                let from = file.from + piece.offset;
-                others[file.of].has_all(from..from + piece.len as u64)
-            })
+        known.layout.pieces(self.geometry.range(index)).all(|piece| match adopted.get(&piece.entry) {
+            Some(Adopted::Part { from, of }) => {
+                let from = from + piece.offset;
+                others[*of].has_all(from..from + piece.len as u64)
+            }
+            Some(Adopted::Whole) => true,
+            None => false,
         })
     }
+}
+
+/// Opens the file of the output directory that has the path, size and time of modification of an entry.
+fn published(tree: &mut Tree<'_>, disk: &Disk, entry: &Entry) -> Option<File> {
+    let (above, name) = split(&entry.path);
+    let above = tree.dir(above, Absent::Leave).ok()??;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(disk.openat(above, name, flags, Mode::empty()).ok()?);
+    let about = file.metadata().ok().filter(|about| about.is_file() && about.len() == entry.size())?;
+    let mtime = i128::from(about.mtime()) * 1_000_000_000 + i128::from(about.mtime_nsec());
+    (mtime == i128::from(entry.mtime)).then_some(file)
 }
 
 /// Returns the transfer and geometry stated in the journal of an incomplete transfer.
 fn header_of(disk: &Disk, out: &Path, transfer: &str) -> Option<(TransferId, Geometry)> {
     let path = out.join(STATE_DIR).join(transfer).join(JOURNAL);
-    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let file = disk.openat(rustix::fs::CWD, path.as_path(), flags, rustix::fs::Mode::empty()).ok()?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = disk.openat(rustix::fs::CWD, path.as_path(), flags, Mode::empty()).ok()?;
     journal::header_of(disk, &file.into())
 }

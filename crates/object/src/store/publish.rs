@@ -253,15 +253,7 @@ fn link_part(
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | flags;
     let copy = place.disk.openat(&place.parts, part.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
     let (from, copy) = (File::from(from), File::from(copy));
-    let (mut at, mut bytes) = (0, vec![0; COPIED_AT_A_TIME]);
-    loop {
-        let have = place.disk.read_at(&from, &mut bytes, at)?;
-        place.disk.write_all_at(&copy, &bytes[..have], at)?;
-        at += have as u64;
-        if have < bytes.len() {
-            break;
-        }
-    }
+    place.disk.copy(&from, &copy)?;
     apply.give(&copy, file);
     place.disk.futimens(&copy, &times(file))?;
     if durability == Durability::Synced {
@@ -270,8 +262,6 @@ fn link_part(
     place.disk.fchmod(&copy, apply.mode(file, || rustix::fs::fstat(&copy)))?;
     Ok(true)
 }
-
-const COPIED_AT_A_TIME: usize = 1 << 20;
 
 /// Makes existing directories writable. After the publication, directories get the modes stated in the manifest.
 fn make_writable(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {

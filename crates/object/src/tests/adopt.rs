@@ -1,7 +1,12 @@
 //! Incomplete transfers of a tree that has changed since the transfer was interrupted.
 
+use super::overwrite::session;
 use super::*;
 use crate::FileWork;
+
+/// Starts of two sessions, in nanoseconds since 1970.
+const EARLIER: u64 = 1_800_000_000_000_000_000;
+const LATER: u64 = EARLIER + 60_000_000_000;
 
 /// Creates a tree, and an incomplete transfer of the tree without the last blocks. Returns the number of blocks.
 fn begun(at: &Scratch) -> usize {
@@ -100,4 +105,85 @@ fn transfer_locked_by_another_receiver_is_not_adopted() {
     let (store, _, _) = adopted(&at);
     assert_eq!(store.resumed_bytes(), 0);
     assert!(other.blocks_stored() > 50);
+}
+
+/// Begins a transfer of the present tree, from a source whose content the output directory has.
+fn sent_again(at: &Scratch) -> (Store, ObjectStream, Vec<(Vec<u8>, Hash)>) {
+    let mut object = object(&at.path("tree"));
+    let blocks = blocks(&mut object);
+    let (transfer, geometry) = (object.transfer(), object.geometry());
+    let (mut store, reported) =
+        Store::begin(&crate::host::disk::SYSTEM, &at.path("out"), transfer, geometry, Some(session(LATER)))
+            .expect("opened");
+    assert!(reported.is_none() && store.may_adopt());
+    for (index, (data, hash)) in (0..geometry.manifest_blocks()).zip(&blocks) {
+        store.put(index, data, *hash).expect("stored");
+    }
+    store.adopt(&FileWork::default()).expect("it can be taken over");
+    (store, object, blocks)
+}
+
+/// Creates a tree, and receives it.
+fn received(at: &Scratch) {
+    for name in ["a", "b", "c", "d"] {
+        at.file(&format!("tree/{name}"), &content(5000, name.as_bytes()[0]));
+    }
+    let mut object = object(&at.path("tree"));
+    let blocks = blocks(&mut object);
+    let mut store =
+        Store::open(&at.path("out"), object.transfer(), object.geometry(), Some(session(EARLIER)))
+            .expect("opened");
+    put_all(&mut store, &blocks);
+    store.finish(&root(object.geometry(), &blocks), Durability::Fast).expect("it arrives");
+}
+
+#[test]
+fn identical_tree_is_not_received_again() {
+    let at = Scratch::new();
+    received(&at);
+    let (mut store, object, blocks) = sent_again(&at);
+    assert_eq!(put_missing(&mut store, &blocks), 0);
+    store.finish(&root(object.geometry(), &blocks), Durability::Fast).expect("it arrives");
+    assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));
+}
+
+#[test]
+fn only_changed_files_are_received_again() {
+    let at = Scratch::new();
+    received(&at);
+    at.file("tree/b", &content(5200, 9));
+    std::fs::remove_file(at.path("out/tree/c")).expect("it is there");
+    let (mut store, object, blocks) = sent_again(&at);
+    let moved = put_missing(&mut store, &blocks);
+    assert!((10_200..10_200 + 6 * CAPACITY).contains(&moved), "{moved}");
+    store.finish(&root(object.geometry(), &blocks), Durability::Fast).expect("it arrives");
+    assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));
+}
+
+#[test]
+fn changed_content_with_the_old_time_is_received_again() {
+    let at = Scratch::new();
+    received(&at);
+    let before =
+        std::fs::metadata(at.path("out/tree/b")).and_then(|meta| meta.modified()).expect("it is there");
+    std::fs::write(at.path("out/tree/b"), content(5000, 7)).expect("room");
+    let file = std::fs::File::options().write(true).open(at.path("out/tree/b")).expect("it is there");
+    file.set_modified(before).expect("its time is set");
+    let (mut store, object, blocks) = sent_again(&at);
+    let root = root(object.geometry(), &blocks);
+    assert!(matches!(store.check(&root), Err(ObjectError::Root { .. })));
+    store.distrust().expect("it is given up");
+    put_missing(&mut store, &blocks);
+    store.finish(&root, Durability::Fast).expect("it arrives");
+    assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));
+}
+
+#[test]
+fn links_are_not_taken_over() {
+    let at = Scratch::new();
+    received(&at);
+    std::fs::rename(at.path("out/tree/b"), at.path("elsewhere")).expect("room");
+    std::os::unix::fs::symlink(at.path("elsewhere"), at.path("out/tree/b")).expect("room for a link");
+    let (mut store, _, blocks) = sent_again(&at);
+    assert!((5000..5000 + 4 * CAPACITY).contains(&put_missing(&mut store, &blocks)));
 }

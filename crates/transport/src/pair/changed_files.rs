@@ -14,7 +14,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// File contents at the start of the session, by file name.
-type Files = BTreeMap<String, Vec<u8>>;
+pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
 /// A file that the source begins to send after more than a second.
 const LATE: &str = "m.log";
@@ -24,7 +24,7 @@ fn path() -> Link {
 }
 
 /// Replaces the content of a source with a tree of files, and restarts the source.
-fn tree(net: &mut Net, source: usize, seed: u64) -> Files {
+pub(super) fn tree(net: &mut Net, source: usize, seed: u64) -> Files {
     net.kill_source(source);
     let files = plant(&net.sources[source].content, seed);
     net.start_source(source);
@@ -32,7 +32,7 @@ fn tree(net: &mut Net, source: usize, seed: u64) -> Files {
 }
 
 /// Replaces the content of a source with files of many sizes. One of these files has a second name (a hard link).
-fn plant(content: &Path, seed: u64) -> Files {
+pub(super) fn plant(content: &Path, seed: u64) -> Files {
     fs::remove_file(content).expect("our own file");
     fs::create_dir(content).expect("its place is free");
     let mut rng = Rng::new(seed, 1 << 41);

@@ -27,6 +27,7 @@ mod forgery;
 mod hop;
 mod large_group;
 mod regressions;
+mod sent_again;
 mod slow_disk;
 mod tree_net;
 
