@@ -6,7 +6,7 @@ use crate::error::NetError;
 use crate::sys;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// The interface for a group, and the reason of the choice.
 #[derive(Debug, Clone)]
@@ -51,6 +51,14 @@ impl fmt::Display for Why {
 /// [`NetError::System`] when the system does not list them.
 pub fn interfaces() -> Result<Vec<Interface>, NetError> {
     sys::interfaces().map_err(NetError::system("listing the network interfaces"))
+}
+
+/// Returns the broadcast address of the network of `local`, an address of this host; `None` if the network has none.
+///
+/// # Errors
+/// [`NetError::System`] when the system does not list the interfaces.
+pub fn broadcast_of(local: Ipv4Addr) -> Result<Option<Ipv4Addr>, NetError> {
+    sys::broadcast_of(local).map_err(NetError::system("listing the network interfaces"))
 }
 
 /// Whether sessions of this host can use only IPv6: no multicast interface has an IPv4 address, and at least one has an IPv6

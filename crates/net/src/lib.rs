@@ -46,7 +46,9 @@ pub use duplicate::{Duplicate, duplicate};
 pub use ecn::Ecn;
 pub use error::{ExitClass, NetError};
 pub use group::{GroupOptions, GroupSocket, Membership};
-pub use interface::{Choice, Interface, Why, choose, choose_again, choose_towards, interfaces, is_ipv6_only};
+pub use interface::{
+    Choice, Interface, Why, broadcast_of, choose, choose_again, choose_towards, interfaces, is_ipv6_only,
+};
 pub use source::{Port, SourceOptions, SourceSocket};
 pub use udp::{MAX_SEGMENTS, SendOutcome};
 pub use unicast::{UnicastOptions, UnicastSocket};

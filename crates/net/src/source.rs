@@ -5,9 +5,9 @@ use crate::buffers::{Backlog, Granted};
 use crate::ecn::Ecn;
 use crate::error::NetError;
 use crate::interface::Choice;
-use crate::sys;
+use crate::sys::{self, Change};
 use crate::udp::{SendOutcome, Udp};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// The UDP port to which a [`SourceSocket`] is bound.
@@ -40,6 +40,9 @@ pub struct SourceOptions {
     /// Whether the socket serves one host only: it receives only from that host, and shares its address and port with a listening
     /// socket.
     pub connected: bool,
+    /// Whether the socket receives at all addresses of this host, broadcast addresses included, and may send to broadcast
+    /// addresses. Otherwise it receives at the address of its interface only.
+    pub everywhere: bool,
 }
 
 impl Default for SourceOptions {
@@ -52,6 +55,7 @@ impl Default for SourceOptions {
             ect: Ecn::NotEct,
             port: Port::Any,
             connected: false,
+            everywhere: false,
         }
     }
 }
@@ -91,7 +95,10 @@ impl SourceSocket {
         if options.connected {
             udp.share_port()?;
         }
-        bind(&udp, choice, options.port)?;
+        if options.everywhere {
+            udp.permit_broadcast()?;
+        }
+        bind(&udp, choice, options)?;
         if options.connected {
             udp.connect(choice.here(like, group.port()))?;
         }
@@ -125,6 +132,16 @@ impl SourceSocket {
             IpAddr::V6(_) => socket.set_multicast_hops_v6(hops.into()),
         };
         done.map_err(NetError::system("setting the time to live of multicast"))
+    }
+
+    /// Joins a group on the interface of the socket, until the socket is closed. Only a socket that receives everywhere gets the
+    /// group's packets.
+    ///
+    /// # Errors
+    /// [`NetError::System`].
+    pub fn join(&self, group: SocketAddr) -> Result<(), NetError> {
+        sys::membership(self.udp.as_fd(), self.choice.chosen.index, group, None, Change::Join)
+            .map_err(NetError::system("joining a group"))
     }
 
     /// Sends `bytes` to the group as datagrams of `segment` bytes; the last datagram may be shorter. A system call sends up to 64
@@ -217,10 +234,16 @@ impl AsFd for SourceSocket {
     }
 }
 
-/// Binds to the address of the interface only, so that other sockets can use the same port at other addresses.
-fn bind(udp: &Udp, choice: &Choice, port: Port) -> Result<(), NetError> {
-    let at = |port| choice.here(choice.local, port);
-    match port {
+/// Binds to the address of the interface only, so that other sockets can use the same port at other addresses. With
+/// `everywhere`, binds to all addresses.
+fn bind(udp: &Udp, choice: &Choice, options: &SourceOptions) -> Result<(), NetError> {
+    let local = match (options.everywhere, choice.local) {
+        (true, IpAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.into(),
+        (true, IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
+        (false, local) => local,
+    };
+    let at = |port| choice.here(local, port);
+    match options.port {
         Port::Any => udp.bind(at(0)),
         Port::Fixed(port) => udp.bind(at(port)),
         Port::Preferred(port) => match udp.bind(at(port)) {

@@ -84,6 +84,11 @@ impl Udp {
         shared.map_err(NetError::system("sharing a UDP port"))
     }
 
+    /// Permits packets to broadcast addresses.
+    pub(crate) fn permit_broadcast(&self) -> Result<(), NetError> {
+        self.socket.set_broadcast(true).map_err(NetError::system("permitting broadcast"))
+    }
+
     /// Restricts the socket to packets from this host. For these packets, the socket takes precedence over a socket at the same
     /// port that receives from all hosts.
     pub(crate) fn connect(&self, host: SocketAddr) -> Result<(), NetError> {

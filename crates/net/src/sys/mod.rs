@@ -221,20 +221,49 @@ impl Drop for InterfaceList {
     }
 }
 
+/// Returns the broadcast address of the network of an address of this host; `None` if this host does not have the address, or
+/// if the network has no broadcast address.
+pub(crate) fn broadcast_of(local: Ipv4Addr) -> io::Result<Option<Ipv4Addr>> {
+    let mut first: *mut libc::ifaddrs = ptr::null_mut();
+    // SAFETY: `first` is valid for the write of one pointer.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let list = InterfaceList(first);
+    let mut next = list.0;
+    // SAFETY: `next` is null or an entry of the list, which is freed only when `list` is dropped.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        next = entry.ifa_next;
+        let has_broadcast = entry.ifa_flags & libc::IFF_BROADCAST as libc::c_uint != 0;
+        if has_broadcast
+            && address_of(entry) == Some(local.into())
+            && let Some(IpAddr::V4(mask)) = parse_raw(entry.ifa_netmask)
+        {
+            return Ok(Some(Ipv4Addr::from(u32::from(local) | !u32::from(mask))).filter(|all| *all != local));
+        }
+    }
+    Ok(None)
+}
+
 fn address_of(entry: &libc::ifaddrs) -> Option<IpAddr> {
-    if entry.ifa_addr.is_null() {
+    parse_raw(entry.ifa_addr)
+}
+
+/// Parses an address of the list of `getifaddrs`, which must not have been freed.
+fn parse_raw(address: *const libc::sockaddr) -> Option<IpAddr> {
+    if address.is_null() {
         return None;
     }
-    // SAFETY: a non-null `ifa_addr` points to at least a `sockaddr`, and every address has the family. It is read unaligned
-    // because the list guarantees no alignment.
-    let family = unsafe { (&raw const (*entry.ifa_addr).sa_family).read_unaligned() };
+    // SAFETY: a non-null address points to at least a `sockaddr`, and every address has the family. It is read unaligned because
+    // the list guarantees no alignment.
+    let family = unsafe { (&raw const (*address).sa_family).read_unaligned() };
     let len = match libc::c_int::from(family) {
         libc::AF_INET => size_of::<libc::sockaddr_in>(),
         libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
         _ => return None,
     };
     // SAFETY: an address of this family has this length, and the list outlives the slice.
-    let bytes = unsafe { std::slice::from_raw_parts(entry.ifa_addr.cast::<u8>(), len) };
+    let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), len) };
     parse_address(bytes).map(|address| address.ip())
 }
 
