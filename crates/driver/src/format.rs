@@ -175,6 +175,50 @@ impl<'a> Host<'a> {
         Ok(SourceSockets { uplink, local, datagram, overhead })
     }
 
+    /// Opens the socket of a source that receives at all addresses of this host, broadcast addresses included, and may send to
+    /// broadcast addresses. It joins the groups of its endpoint.
+    ///
+    /// # Errors
+    /// As [`Host::source`].
+    pub fn source_everywhere(&mut self, place: &SourcePlace, port: u16) -> Result<SourceSockets, Error> {
+        let options = SourceOptions {
+            ttl: place.ttl,
+            port: Port::Fixed(port),
+            everywhere: true,
+            ..SourceOptions::default()
+        };
+        let uplink =
+            Uplink::open(place.group, place.interface.clone(), options, place.idle_timeout, Moves::Nowhere)?;
+        self.opened(uplink, place)
+    }
+
+    /// Opens the socket of a receiver that receives at all addresses of this host, as [`Host::source_everywhere`]. The endpoint
+    /// sends from the same port.
+    ///
+    /// # Errors
+    /// As [`Host::receiver`].
+    pub fn receiver_everywhere(&mut self, place: &ReceiverPlace, port: u16) -> Result<SourceSockets, Error> {
+        let options = SourceOptions {
+            ttl: 1,
+            port: Port::Fixed(port),
+            everywhere: true,
+            receive_buffer: place.buffer,
+            ..SourceOptions::default()
+        };
+        let (group, interface) = (place.group, place.interface.clone());
+        let uplink = Uplink::open(group, interface, options, place.idle_timeout, Moves::Nowhere)?;
+        self.opened(uplink.hearing_data(), &SourcePlace { group, ..SourcePlace::default() })
+    }
+
+    /// Reports that the socket of an endpoint is open.
+    fn opened(&mut self, uplink: Uplink, place: &SourcePlace) -> Result<SourceSockets, Error> {
+        emit_opened(place.group, uplink.choice(), self.events);
+        uplink.warning().into_iter().for_each(|warning| self.emit(Event::warning(warning)));
+        let (local, overhead) = (uplink.choice().local, datagram::overhead(place.group));
+        let datagram = datagram::largest(place.datagram, uplink.choice(), place.group)?;
+        Ok(SourceSockets { uplink, local, datagram, overhead })
+    }
+
     /// Opens the socket of a receiver and joins its group.
     ///
     /// # Errors
@@ -205,6 +249,8 @@ impl SourceSockets {
     /// Errors of the sockets and of the endpoint's report.
     pub fn run<E: Reporting>(mut self, mut endpoint: E, host: Host<'_>) -> Result<E::Report, Error> {
         run_one(&mut endpoint, &mut self.uplink, &host.clock, host.events, host.stop)?;
+        let backlog = Backlog { dropped: self.uplink.dropped(), ..Backlog::default() };
+        endpoint.handle_host_event(HostEvent::Backlog(backlog), host.clock.now());
         endpoint.report()
     }
 }

@@ -42,6 +42,7 @@ impl Format for Alc {
             (Feature::Receipts, "ALC sessions have no receipts"),
             (Feature::SlowPolicy, SILENT),
             (Feature::Expected, SILENT),
+            (Feature::ReceiverList, SILENT),
             (Feature::ReceiverReport, SILENT),
             (Feature::Port, SILENT),
             (Feature::Unicast, "its sessions are multicast"),

@@ -70,6 +70,7 @@ impl Format for Pgm {
             (Feature::Receipts, "PGM has no receipts"),
             (Feature::SlowPolicy, "PGM receivers do not report their progress"),
             (Feature::Expected, SILENT),
+            (Feature::ReceiverList, SILENT),
             (Feature::ReceiverReport, "PGM receivers do not report their progress"),
             (
                 Feature::Port,

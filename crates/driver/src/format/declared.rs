@@ -114,8 +114,10 @@ pub enum Feature {
     Receipts,
     /// A policy for slow receivers.
     SlowPolicy,
-    /// Waiting for a number or a list of receivers.
+    /// Waiting for a number of receivers.
     Expected,
+    /// Waiting for a list of receivers.
+    ReceiverList,
     /// A report on every receiver.
     ReceiverReport,
     /// A port to which receivers send their feedback.
@@ -210,7 +212,10 @@ pub struct SourceRequest {
     pub rate: Option<Rate>,
     /// Number of repetitions, or their total duration.
     pub repeat: Option<Repeat>,
-    /// Duration for which all receivers must be silent before the session ends.
+    /// Number of receivers to wait for before the session starts.
+    pub expect: Option<u32>,
+    /// Duration for which all receivers must be silent before the session ends. In formats whose receivers join: maximum time to
+    /// wait for receivers.
     pub linger: Duration,
     /// Values of the format's own options.
     pub options: Given,
@@ -229,6 +234,7 @@ impl SourceRequest {
             max: None,
             rate: None,
             repeat: None,
+            expect: None,
             linger: Duration::from_secs(10),
             options: Given::default(),
         }

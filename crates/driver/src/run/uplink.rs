@@ -55,6 +55,8 @@ pub(crate) struct Uplink {
     receives_data: bool,
     /// Whether the socket listens at a fixed address, regardless of changes of interfaces.
     listens: bool,
+    /// Number of the endpoint's groups that the socket has joined. Only a socket that receives everywhere joins groups.
+    joined: usize,
     /// Buffer of the datagrams described by `pending`.
     unsent: Vec<u8>,
     pending: Option<Pending>,
@@ -106,6 +108,7 @@ impl Uplink {
             batch: Batch::new(SLOTS),
             receives_data: false,
             listens: false,
+            joined: 0,
             unsent: Vec::with_capacity(1 << 17),
             pending: None,
         })
@@ -134,6 +137,7 @@ impl Uplink {
             batch: Batch::new(SLOTS),
             receives_data: true,
             listens: true,
+            joined: 0,
             unsent: Vec::with_capacity(1 << 17),
             pending: None,
         })
@@ -215,6 +219,12 @@ impl Uplink {
         };
     }
 
+    /// Returns the number of datagrams that the receive buffer has dropped.
+    pub(crate) fn dropped(&self) -> u64 {
+        let backlog = self.socket.as_ref().and_then(|socket| socket.backlog().ok());
+        backlog.map_or(0, |backlog| backlog.drops.into())
+    }
+
     fn open_again(&self, choice: &Choice) -> Result<SourceSocket, NetError> {
         SourceSocket::open(self.group, choice, &self.options)
     }
@@ -280,6 +290,7 @@ impl Sockets for Uplink {
             InterfaceCheck::Changed => true,
             InterfaceCheck::Other(choice) => {
                 self.socket = None; // two sockets cannot share a port
+                self.joined = 0;
                 match self.open_again(&choice) {
                     Ok(socket) => {
                         self.outage.moved(&self.choice, &choice, events);
@@ -322,7 +333,16 @@ impl Sockets for Uplink {
         }))
     }
 
-    fn follow(&mut self, _endpoint: &mut dyn Endpoint, _now: Time) {}
+    fn follow(&mut self, endpoint: &mut dyn Endpoint, now: Time) {
+        let Some(socket) = self.socket.as_ref().filter(|_| self.options.everywhere) else { return };
+        while let Some(&group) = endpoint.groups().get(self.joined) {
+            if let Err(why) = socket.join(group) {
+                return endpoint
+                    .handle_host_event(HostEvent::JoinFailed { place: self.joined, why: &why }, now);
+            }
+            self.joined += 1;
+        }
+    }
 
     fn send(&mut self, bytes: &mut Vec<u8>, transmit: Transmit, events: Events<'_>) -> Result<(), Error> {
         self.sent_at.get_or_insert_with(Instant::now);
