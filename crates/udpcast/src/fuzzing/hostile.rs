@@ -1,0 +1,112 @@
+//! Sessions with hostile peers, and random inputs of the fuzz targets.
+
+use super::*;
+use crate::codec::{self, Map, Message, ReqAck};
+use faircast_transport::step_driver::take_all;
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn random_messages_cause_no_panic(steps in prop::collection::vec((any::<u8>(), 0u8..13, prop::collection::vec(any::<u8>(), 0..40)), 0..30)) {
+        let mut input = Vec::new();
+        for (mode, opcode, rest) in steps {
+            input.extend([mode & !8, rest.len() as u8 + 2, if opcode == 12 { 5 } else { mode }, opcode % 12]);
+            input.extend(rest);
+        }
+        super::receiver(&input);
+        super::source(&input);
+    }
+}
+
+fn receiver_with_a_sender() -> UdpcastReceiver {
+    let mut receiver = receiver_session();
+    let mut reply = [0, 7, 0, 0, 0, 0, 0, 3, 0, 0, 0, 128, 0, 0, 0, 9, 234, 0, 0, 1];
+    give(&mut receiver, &mut reply, SENDER.into(), Time::ZERO);
+    receiver
+}
+
+fn tell(session: &mut dyn Endpoint, message: &Message<'_>, from: SocketAddr, now: Time) {
+    let mut bytes = Vec::new();
+    codec::encode(&mut bytes, message);
+    give(session, &mut bytes, from, now);
+}
+
+#[test]
+fn impossible_slice_sizes_end_a_receiver_with_an_error() {
+    for sizes in [[u32::MAX, 1], [1_000, 999]] {
+        let mut receiver = receiver_with_a_sender();
+        for slice_bytes in sizes {
+            let question = ReqAck { slice: 0, slice_bytes, poll: 0, ready: Map::EMPTY };
+            tell(&mut receiver, &Message::ReqAck(question), SENDER.into(), Time::ZERO);
+        }
+        take_all(&mut receiver, Time::ZERO);
+        assert!(receiver.is_finished());
+        let error = receiver.report().expect_err("the sizes contradict each other").to_string();
+        assert!(error.contains("contradictory messages"), "{error}");
+    }
+}
+
+#[test]
+fn forged_end_before_the_content_is_not_confirmed() {
+    let mut receiver = receiver_with_a_sender();
+    take_all(&mut receiver, Time::ZERO);
+    let ask = |slice, slice_bytes| Message::ReqAck(ReqAck { slice, slice_bytes, poll: 0, ready: Map::EMPTY });
+    tell(&mut receiver, &ask(0, 300), SENDER.into(), Time::ZERO);
+    assert_eq!(take_all(&mut receiver, Time::ZERO).len(), 1);
+    for slice in [0, 1, 7, u32::MAX / 2] {
+        tell(&mut receiver, &ask(slice, 0), SENDER.into(), Time::ZERO);
+        assert_eq!(take_all(&mut receiver, Time::ZERO), [], "slice {slice}");
+    }
+}
+
+#[test]
+fn messages_of_other_hosts_do_not_reach_a_session() {
+    let mut receiver = receiver_with_a_sender();
+    take_all(&mut receiver, Time::ZERO);
+    let end = Message::ReqAck(ReqAck { slice: 0, slice_bytes: 0, poll: 0, ready: Map::EMPTY });
+    tell(&mut receiver, &end, (Ipv4Addr::new(10, 0, 0, 66), 9001).into(), Time::ZERO);
+    assert_eq!(take_all(&mut receiver, Time::ZERO), []);
+}
+
+#[test]
+fn number_of_receivers_is_bounded() {
+    let mut source = source_session("ormcc", 1_000);
+    let request = Message::ConnectReq { capabilities: 9, receive_buffer: 0 };
+    for number in 0..2_000u32 {
+        tell(&mut source, &request, (Ipv4Addr::from(0x0a00_0000 + number), 9000).into(), Time::ZERO);
+    }
+    let replies = take_all(&mut source, Time::ZERO);
+    let refused =
+        |bytes: &[u8]| matches!(codec::parse(bytes), Ok(Message::ConnectReply(reply)) if reply.client < 0);
+    assert_eq!(replies.iter().filter(|(bytes, _)| refused(bytes)).count(), 2_000 - 1_024);
+}
+
+#[test]
+fn receiver_without_progress_stops_no_session_forever() {
+    let mut source = source_session("ormcc", 300_000);
+    let host = |n: u8| SocketAddr::from((Ipv4Addr::new(10, 0, 1, n), 9000));
+    let request = Message::ConnectReq { capabilities: 9, receive_buffer: 0 };
+    tell(&mut source, &request, host(1), Time::ZERO);
+    let (mut now, mut data) = (Time::ZERO, 0u64);
+    while !source.is_finished() {
+        assert!(now < Time::ZERO + Span::from_secs(120), "it does not end");
+        source.handle_timeout(now);
+        for (bytes, _) in take_all(&mut source, now) {
+            match codec::parse(&bytes) {
+                Ok(Message::ReqAck(asked)) if !asked.ready.has(0) => {
+                    let (slice, poll) = (asked.slice, asked.poll);
+                    let nothing = Message::Retransmit { slice, poll, present: Map::EMPTY };
+                    tell(&mut source, &nothing, host(1), now);
+                }
+                Ok(Message::Data(_)) => data += 1,
+                _ => {}
+            }
+        }
+        while source.poll_event().is_some() {}
+        now = source.poll_timeout(now).max(now + Span::from_micros(100));
+    }
+    let report = source.report().expect("it ends");
+    assert!(!report.ok && report.incomplete.len() == 1 && data > 50, "{report:?}");
+}
