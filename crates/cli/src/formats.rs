@@ -107,7 +107,7 @@ impl Source {
             (Feature::Receipts, "--receipts", sending.receipts.is_some()),
             (Feature::SlowPolicy, "--slow", sending.slow != SlowReceiverPolicy::Follow),
             (Feature::Expected, "--expect", sending.expect.is_some()),
-            (Feature::Expected, "--receivers", sending.receivers.is_some()),
+            (Feature::ReceiverList, "--receivers", sending.receivers.is_some()),
             (Feature::ReceiverReport, "--report", sending.report.is_some()),
             (Feature::Port, "--port", sending.port.is_some()),
             (Feature::Unicast, "--listen", sending.listen.is_some()),
@@ -131,6 +131,7 @@ impl Source {
         request.max = sending.max;
         request.rate = rate;
         request.repeat = unanswered.and_then(|options| options.repeat);
+        request.expect = sending.expect;
         request.linger = sending.join_timeout;
         request.options = options;
         let config = format.source(request);
@@ -248,6 +249,8 @@ mod tests {
         is_refused("faircast send Cargo.toml --wire alc --max 3M", "max");
         is_refused("faircast send - --wire alc --rate 1M", "-");
         is_refused("faircast stream --wire alc", "stream");
+        is_refused("faircast stream --wire udpcast", "stream");
+        is_refused("faircast send Cargo.toml --wire udpcast --receivers list", "receivers");
         is_refused("faircast recv --wire alc --stdout", "stdout");
         is_refused("faircast recv --wire pgm --serve", "serve");
         is_refused("faircast recv --wire pgm --keep-partial 7d", "keep-partial");
@@ -270,6 +273,7 @@ mod tests {
                     let value = match (option.values, option.value) {
                         (faircast::format::Values::Words(words), _) => words[0].0,
                         (_, "PORT") => "7500",
+                        (_, "ADDRESS") => "192.0.2.1",
                         _ => "9",
                     };
                     let line = format!("faircast send Cargo.toml --wire {name} --{} {value}", option.name);
@@ -286,6 +290,7 @@ mod tests {
             assert!(Cli::try_parse_from(words.split_whitespace()).is_err(), "{line}");
         }
         assert!(usage("faircast send Cargo.toml --wire pgm --framing zmq --nak-port 3055").is_none());
+        assert!(usage("faircast send - --wire udpcast --expect 3 --rendezvous 224.0.0.9").is_none());
         assert!(
             usage("faircast send Cargo.toml --wire alc --rate 2M --fec raptorq --repeat forever").is_none()
         );

@@ -86,6 +86,7 @@ mod tests {
         RelayBelow, SlowAction, StreamReceived, Subscription, TransferName,
     };
     use faircast::pgm::{PgmReceiveReport, PgmSendReport};
+    use faircast::udpcast::{UdpcastReceiveReport, UdpcastSendReport};
     use faircast::{LeftOut, Rate, ReceiptReport, ReceiveReport, SendReport};
     use std::time::{Duration, UNIX_EPOCH};
 
@@ -227,6 +228,8 @@ mod tests {
             text(&Line::done(&PgmReceiveReport { missed: 2, ..PgmReceiveReport::default() }, None)),
             text(&Line::done(&AlcSendReport { rounds: 3, ..AlcSendReport::default() }, None)),
             text(&Line::done(&AlcReceiveReport { known: 2, ..AlcReceiveReport::default() }, None)),
+            text(&Line::done(&UdpcastSendReport::default(), None)),
+            text(&Line::done(&UdpcastReceiveReport::default(), None)),
         ];
         assert_eq!(lines.concat(), include_str!("../tests/reports.ndjson"));
     }

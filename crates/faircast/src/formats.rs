@@ -133,6 +133,8 @@ formats! {
     Pgm: pgm = faircast_pgm::Pgm;
     /// ALC with FLUTE (RFC 5775, 6726).
     Alc: alc = faircast_flute::Alc;
+    /// udpcast, for `udp-sender` and `udp-receiver`.
+    Udpcast: udpcast = faircast_udpcast::Udpcast;
 }
 
 #[cfg(test)]

@@ -41,4 +41,5 @@ mod stalled;
 mod streams;
 mod terminal;
 mod tree;
+mod udpcast;
 mod unicast;
