@@ -25,7 +25,7 @@ pub use declared::{
     Declaration, Ends, Feature, Format, FormatOption, Given, Outcome, ReceiverRequest, Refused,
     SourceRequest, Values,
 };
-pub use faircast_host::pipe::Pipe;
+pub use faircast_host::pipe::{Feeder, Pipe};
 pub use faircast_transport::config::span;
 pub use faircast_transport::object::host::quota::Quota;
 pub use faircast_transport::system::random;

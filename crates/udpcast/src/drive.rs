@@ -2,27 +2,23 @@
 
 use crate::codec::{DATA_HEADER_LEN, MAP_LEN};
 use crate::error::UdpcastError;
-use crate::feed::{Feed, Input, ReadResult};
+use crate::feed::Feed;
 use crate::{
-    SCHEMES, UdpcastReceive, UdpcastReceiveReport, UdpcastSend, UdpcastSendReport, port_of, receiver, source,
+    SCHEMES, UdpcastReceive, UdpcastReceiveReport, UdpcastSend, UdpcastSendReport, receiver, source,
 };
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_driver::format::{Host, Pipe, Quota, random, span};
 use faircast_driver::{Configuration, Stop};
 use faircast_net::{broadcast_of, choose};
-use faircast_transport::config::{Content, default_group};
+use faircast_transport::config::{Content, Pacing, default_group};
+use faircast_transport::ends::Input;
 use faircast_transport::error::Error;
 use faircast_transport::event::{Event, TransferName};
 use faircast_transport::object::ObjectError;
-use std::fs::File;
-use std::io::{self, Read};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::path::Path;
-use std::time::Duration;
-
-/// Maximum time for which content from a pipe is awaited in one call.
-const PIPE_TIMEOUT: Duration = Duration::ZERO;
+use std::io::Cursor;
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
 
 /// Minimum size of a datagram, in bytes: a question about blocks.
 const MIN_DATAGRAM: usize = DATA_HEADER_LEN + MAP_LEN;
@@ -41,15 +37,14 @@ impl Configuration for UdpcastSend {
     fn run(self, events: &mut dyn FnMut(Event), stop: &Stop) -> Result<UdpcastSendReport, Error> {
         let mut host = Host::new(events, stop);
         let mut place = self.place;
-        let (is_default, port) = (place.group == default_group(), port_of(place.group));
-        place.group.set_port(port);
+        let port = place.group.port();
         ipv4(place.group.ip())?;
         let sender_port = port.checked_add(1).ok_or(UdpcastError::Port(port))?;
         if !SCHEMES.contains(&self.scheme.name()) {
             return Err(UdpcastError::Scheme { scheme: self.scheme.name() }.into());
         }
         let (input, total) = input(&self.content)?;
-        if is_default {
+        if place.group.ip() == default_group().ip() {
             let choice = choose(place.group.ip(), place.interface.as_deref())?;
             place.group.set_ip(default_data_group(ipv4(choice.local)?).into());
         }
@@ -80,8 +75,12 @@ impl Configuration for UdpcastSend {
             rng: Rng::new(random()[0], 0),
             feed: Feed::new(input, block_size.into()),
             block_size,
-            expect: self.expect,
-            join_timeout: span(self.join_timeout),
+            gathering: source::Gathering {
+                expect: self.expect,
+                first: self.join_timeout.map(span),
+                min: span(self.min_wait),
+                max: self.max_wait.map(span),
+            },
             idle_timeout: span(place.idle_timeout),
             total,
         };
@@ -100,16 +99,15 @@ impl Configuration for UdpcastReceive {
 
     fn run(self, events: &mut dyn FnMut(Event), stop: &Stop) -> Result<UdpcastReceiveReport, Error> {
         let mut host = Host::new(events, stop);
-        let mut place = self.place;
-        let port = port_of(place.group);
-        place.group.set_port(port);
+        let place = self.place;
+        let port = place.group.port();
         ipv4(place.group.ip())?;
         port.checked_add(1).ok_or(UdpcastError::Port(port))?;
         let sockets = host.receiver_everywhere(&place, port)?;
         let setup = receiver::Setup {
             port,
             rendezvous: rendezvous(ipv4(sockets.local)?, self.rendezvous)?,
-            group: SocketAddr::new(place.group.ip(), port),
+            group: place.group,
             only: place.source,
             join_timeout: place.join_timeout.map(span),
             idle_timeout: span(place.idle_timeout),
@@ -146,60 +144,24 @@ fn ipv4(address: IpAddr) -> Result<Ipv4Addr, Error> {
 }
 
 /// Opens the content. Returns the input and the content's length, if it has a known length.
-fn input(content: &Content) -> Result<(Box<dyn Input>, Option<u64>), Error> {
+fn input(content: &Content) -> Result<(Pipe, Option<u64>), Error> {
+    let unfit = |what| Err(UdpcastError::Content { what }.into());
     match content {
         Content::Paths(paths) => {
-            let [path] = paths.as_slice() else {
-                return Err(UdpcastError::Content { what: format!("{} paths", paths.len()) }.into());
-            };
-            let file = File::open(path).map_err(|error| unreadable(path, error))?;
-            let known = file.metadata().map_err(|error| unreadable(path, error))?;
+            let [path] = paths.as_slice() else { return unfit(format!("{} paths", paths.len())) };
+            let known = path.metadata().map_err(|error| ObjectError::io(path, "read the file", error))?;
             if known.is_dir() {
-                return Err(
-                    UdpcastError::Content { what: format!("the directory {}", path.display()) }.into()
-                );
+                return unfit(format!("the directory {}", path.display()));
             }
-            Ok((Box::new(Whole(file)), known.is_file().then_some(known.len())))
+            Ok((Pipe::open(path, Pacing::Waits)?, known.is_file().then_some(known.len())))
         }
         Content::Memory(files) => {
-            let [file] = files.as_slice() else {
-                return Err(UdpcastError::Content { what: format!("{} files", files.len()) }.into());
-            };
-            let (bytes, len) = (io::Cursor::new(std::sync::Arc::clone(&file.bytes)), file.bytes.len());
-            Ok((Box::new(Whole(bytes)), Some(len as u64)))
+            let [file] = files.as_slice() else { return unfit(format!("{} files", files.len())) };
+            let len = file.bytes.len() as u64;
+            Ok((Pipe::read(&Input::new(Cursor::new(Arc::clone(&file.bytes)))), Some(len)))
         }
-        Content::Reader { input, .. } => Ok((Box::new(Live(Pipe::read(input))), None)),
-        other => Err(UdpcastError::Content { what: other.kind().to_owned() }.into()),
-    }
-}
-
-fn unreadable(path: &Path, error: io::Error) -> Error {
-    ObjectError::io(path, "read the file", error).into()
-}
-
-/// A file, on the disk or in memory.
-struct Whole<R>(R);
-
-impl<R: Read + Send> Input for Whole<R> {
-    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<ReadResult> {
-        let read = (&mut self.0).take(most as u64).read_to_end(into)?;
-        Ok(if read == 0 { ReadResult::End } else { ReadResult::Bytes })
-    }
-}
-
-/// Content of a pipe, in order of arrival.
-struct Live(Pipe);
-
-impl Input for Live {
-    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<ReadResult> {
-        match self.0.take(most, PIPE_TIMEOUT) {
-            Ok(Some(bytes)) => {
-                into.extend_from_slice(&bytes);
-                Ok(ReadResult::Bytes)
-            }
-            Ok(None) => Ok(if self.0.is_drained() { ReadResult::End } else { ReadResult::NotYet }),
-            Err(error) => Err(io::Error::other(error)),
-        }
+        Content::Reader { input, .. } => Ok((Pipe::read(input), None)),
+        other => unfit(other.kind().to_owned()),
     }
 }
 

@@ -1,56 +1,39 @@
 //! Conversion of content to slices.
 
 use crate::codec::MAP_BITS;
-use std::io;
-
-/// Bytes requested from the input at once.
-const CHUNK: usize = 256 << 10;
-
-/// The input of content.
-pub(super) trait Input: Send {
-    /// Appends up to `most` bytes.
-    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<ReadResult>;
-}
-
-/// Result of reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReadResult {
-    /// Some bytes were read.
-    Bytes,
-    /// No bytes are available now.
-    NotYet,
-    /// The content has ended.
-    End,
-}
+use faircast_driver::format::Pipe;
+use faircast_transport::object::ObjectError;
+use std::time::Duration;
 
 /// Divides content into slices. All slices but the last one have the maximum number of blocks.
 pub(super) struct Feed {
-    input: Box<dyn Input>,
+    pipe: Pipe,
     /// Size of a full slice, in bytes.
     full: usize,
     slice: Vec<u8>,
-    has_ended: bool,
 }
 
 impl Feed {
-    pub(super) fn new(input: Box<dyn Input>, block_size: usize) -> Feed {
-        Feed { input, full: block_size * MAP_BITS, slice: Vec::new(), has_ended: false }
+    pub(super) fn new(pipe: Pipe, block_size: usize) -> Feed {
+        Feed { pipe, full: block_size * MAP_BITS, slice: Vec::new() }
     }
 
-    /// Returns the next slice; `None` if it is not complete yet, or after the last one.
-    pub(super) fn take(&mut self) -> io::Result<Option<Vec<u8>>> {
-        while !self.has_ended && self.slice.len() < self.full {
-            match self.input.read(CHUNK.min(self.full - self.slice.len()), &mut self.slice)? {
-                ReadResult::Bytes => {}
-                ReadResult::NotYet => return Ok(None),
-                ReadResult::End => self.has_ended = true,
-            }
+    /// Returns the next slice; `None` if it has not been read yet, or after the last one.
+    ///
+    /// # Errors
+    /// If the content cannot be read.
+    pub(super) fn take(&mut self) -> Result<Option<Vec<u8>>, ObjectError> {
+        while self.slice.len() < self.full
+            && let Some(bytes) = self.pipe.take(self.full - self.slice.len(), Duration::ZERO)?
+        {
+            self.slice.extend_from_slice(&bytes);
         }
-        Ok(Some(std::mem::take(&mut self.slice)).filter(|slice| !slice.is_empty()))
+        let is_ready = self.slice.len() == self.full || self.pipe.is_drained() && !self.slice.is_empty();
+        Ok(is_ready.then(|| std::mem::take(&mut self.slice)))
     }
 
     /// Returns whether all slices have been taken.
     pub(super) fn is_drained(&self) -> bool {
-        self.has_ended && self.slice.is_empty()
+        self.slice.is_empty() && self.pipe.is_drained()
     }
 }

@@ -1,13 +1,14 @@
 //! udpcast as one of faircast's formats: its options, the features that it does not support, and its reports as text.
 
-use crate::{UdpcastReceive, UdpcastReceiveReport, UdpcastSend, UdpcastSendReport};
+use crate::{UdpcastReceive, UdpcastReceiveReport, UdpcastSend, UdpcastSendReport, standard_group};
 use faircast_driver::format::{
     Declaration, Ends, Feature, Format, FormatOption, Given, Outcome, ReceiverRequest, Refused,
     SourceRequest, Values,
 };
+use faircast_transport::config::default_group;
 use faircast_transport::event::IncompleteReceiver;
 use faircast_transport::units;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// udpcast.
 #[derive(Debug, Clone, Copy)]
@@ -59,22 +60,31 @@ impl Format for Udpcast {
 
     fn source(asked: SourceRequest) -> Result<UdpcastSend, Refused> {
         let plain = UdpcastSend::new(asked.content);
+        let mut place = asked.place;
+        place.group = group(place.group);
         Ok(UdpcastSend {
-            place: asked.place,
+            place,
             rendezvous: rendezvous(&asked.options),
             scheme: asked.scheme.unwrap_or(plain.scheme),
             min: asked.min,
             max: asked.max,
             expect: asked.expect,
-            join_timeout: asked.linger,
+            join_timeout: Some(asked.linger),
+            max_wait: Some(asked.linger),
             ..plain
         })
     }
 
     fn receiver(asked: ReceiverRequest) -> Result<UdpcastReceive, Refused> {
-        let ReceiverRequest { place, destination, most, options, .. } = asked;
+        let ReceiverRequest { mut place, destination, most, options, .. } = asked;
+        place.group = group(place.group);
         Ok(UdpcastReceive { place, rendezvous: rendezvous(&options), destination, most })
     }
+}
+
+/// Returns the requested group. The default port of faircast's default group becomes udpcast's default port.
+fn group(asked: SocketAddr) -> SocketAddr {
+    if asked == default_group() { standard_group() } else { asked }
 }
 
 fn address(text: &str) -> Result<Ipv4Addr, String> {

@@ -7,14 +7,14 @@
 mod hostile;
 
 use super::SCHEMES;
-use super::feed::{Feed, Input, ReadResult};
+use super::feed::Feed;
 use super::receiver::{self, UdpcastReceiver};
 use super::source::{self, UdpcastSource};
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_driver::format::Reporting;
+use faircast_driver::format::{Feeder, Pipe, Reporting};
 use faircast_transport::endpoint::Endpoint;
 use faircast_transport::step_driver::{Steps, give, pump};
 use std::io;
@@ -27,16 +27,12 @@ const MAX_DURATION: Span = Span::from_secs(120);
 /// Size of a block, in bytes: short, so that a slice is complete after few inputs.
 const BLOCK: u16 = 128;
 
-/// Content of this many bytes.
-struct Content(usize);
-
-impl Input for Content {
-    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<ReadResult> {
-        let len = most.min(self.0);
-        into.resize(into.len() + len, 7);
-        self.0 -= len;
-        Ok(if len == 0 { ReadResult::End } else { ReadResult::Bytes })
-    }
+/// Returns content of this many bytes.
+fn content(bytes: usize) -> Pipe {
+    let (feeder, pipe) = Feeder::pipe();
+    feeder.put(&vec![7; bytes]);
+    feeder.end();
+    pipe
 }
 
 fn receiver_session() -> UdpcastReceiver {
@@ -61,10 +57,14 @@ fn source_session(scheme: &str, bytes: usize) -> UdpcastSource {
         bounds: Bounds { max: Rate::from_mbps(4.0), ..scheme.bounds() },
         scheme: scheme.with_packet_size(BLOCK + 44),
         rng: Rng::new(1, 0),
-        feed: Feed::new(Box::new(Content(bytes)), BLOCK.into()),
+        feed: Feed::new(content(bytes), BLOCK.into()),
         block_size: BLOCK,
-        expect: None,
-        join_timeout: Span::from_secs(10),
+        gathering: source::Gathering {
+            expect: None,
+            first: Some(Span::from_secs(10)),
+            min: Span::ZERO,
+            max: Some(Span::from_secs(10)),
+        },
         idle_timeout: Span::from_secs(10),
         total: None,
     };

@@ -62,8 +62,8 @@ pub const DEFAULT_PORT: u16 = 9000;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct UdpcastSend {
-    /// Group of the data, interface and limits of its packets. The port is the port of the receivers. The default group of
-    /// faircast stands for udpcast's default: a group derived from the address of this host, and [`DEFAULT_PORT`].
+    /// Group of the data, interface and limits of its packets. The port is the port of the receivers. The address of faircast's
+    /// default group stands for udpcast's default: a group derived from the address of this host.
     pub place: SourcePlace,
     /// Multicast group of the announcements, in addition to the broadcast address of the network.
     pub rendezvous: Option<Ipv4Addr>,
@@ -75,8 +75,12 @@ pub struct UdpcastSend {
     pub max: Option<Rate>,
     /// Number of receivers to wait for; `None` to start soon after the first receiver.
     pub expect: Option<u32>,
-    /// Maximum time to wait for receivers.
-    pub join_timeout: Duration,
+    /// Maximum time to wait for the first receiver; `None` to wait indefinitely.
+    pub join_timeout: Option<Duration>,
+    /// Minimum time to wait for other receivers after the first one has joined.
+    pub min_wait: Duration,
+    /// Maximum time to wait for the expected receivers after the first one has joined; `None` to wait indefinitely.
+    pub max_wait: Option<Duration>,
     /// One file or stream.
     pub content: Content,
 }
@@ -85,7 +89,7 @@ pub struct UdpcastSend {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct UdpcastReceive {
-    /// Port, interface and timeouts. The sender states the group. The default group of faircast stands for [`DEFAULT_PORT`].
+    /// Port, interface and timeouts. The sender states the group.
     pub place: ReceiverPlace,
     /// Multicast group, or address of the sender, to which requests are sent in addition to the broadcast address of the network.
     pub rendezvous: Option<Ipv4Addr>,
@@ -96,16 +100,20 @@ pub struct UdpcastReceive {
 }
 
 impl UdpcastSend {
-    /// Creates a source with the default scheme that waits 10 s for receivers.
+    /// Creates a source with the default scheme that waits 10 s for the first receiver, and then 10 s for others.
     pub fn new(content: Content) -> UdpcastSend {
+        let mut place = SourcePlace::default();
+        place.group = standard_group();
         UdpcastSend {
-            place: SourcePlace::default(),
+            place,
             rendezvous: None,
             scheme: default_scheme(),
             min: None,
             max: None,
             expect: None,
-            join_timeout: Duration::from_secs(10),
+            join_timeout: Some(Duration::from_secs(10)),
+            min_wait: Duration::ZERO,
+            max_wait: Some(Duration::from_secs(10)),
             content,
         }
     }
@@ -114,7 +122,9 @@ impl UdpcastSend {
 impl UdpcastReceive {
     /// Creates a receiver into this destination.
     pub fn new(destination: Destination) -> UdpcastReceive {
-        UdpcastReceive { place: ReceiverPlace::default(), rendezvous: None, destination, most: None }
+        let mut place = ReceiverPlace::default();
+        place.group = standard_group();
+        UdpcastReceive { place, rendezvous: None, destination, most: None }
     }
 }
 
@@ -195,7 +205,7 @@ pub struct UdpcastReceiveReport {
     pub dropped_local: u64,
 }
 
-/// Returns the port of receivers for a configured group.
-fn port_of(group: SocketAddr) -> u16 {
-    if group == default_group() { DEFAULT_PORT } else { group.port() }
+/// Returns the default group of faircast with udpcast's default port.
+fn standard_group() -> SocketAddr {
+    SocketAddr::new(default_group().ip(), DEFAULT_PORT)
 }

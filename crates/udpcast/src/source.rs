@@ -21,12 +21,11 @@ use faircast_core::schemes::{AnySource, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
 use faircast_transport::endpoint::{Datagram, Endpoint, Transmit};
-use faircast_transport::error::{Error, StorageError};
+use faircast_transport::error::Error;
 use faircast_transport::event::{Event, IncompleteReceiver, Progress};
 use faircast_transport::units::{count, mean_rate};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::time::Duration;
 
 const BASE: Layer = Layer(0);
 /// Bytes of IP and UDP headers of a packet. Schemes count these bytes.
@@ -55,13 +54,33 @@ const POLL_IDLE: Span = Span::from_millis(2);
 const POLL_AGAIN: Span = Span::from_millis(50);
 /// Interval of questions at the end, and time after which receivers that do not confirm the end are dropped.
 const END_EVERY: Span = Span::from_millis(50);
-const END_TIMEOUT: Span = Span::from_secs(2);
+const END_TIMEOUT: Span = Span::from_secs(10);
 /// Time for which a receiver must hold up the others before it is reported.
 const NAME_AFTER: Span = Span::from_secs(1);
 /// Maximum number of waiting replies and questions. Requests beyond it get no reply.
 const MAX_CONTROL: usize = 4_096;
 /// Interval at which a pipe is checked for content while there is no content to send.
 const CHECK_PIPE: Span = Span::from_millis(5);
+
+/// Conditions of the start of the transfer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gathering {
+    /// Number of receivers to wait for.
+    pub(super) expect: Option<u32>,
+    /// Maximum time to wait for the first receiver.
+    pub(super) first: Option<Span>,
+    /// Minimum and maximum time to wait for others after the first receiver has joined.
+    pub(super) min: Span,
+    pub(super) max: Option<Span>,
+}
+
+impl Gathering {
+    /// Returns whether the transfer may start with this number of receivers, this time after the first one has joined.
+    fn is_over(&self, joined: u32, waited: Span) -> bool {
+        let has_all = self.expect.is_none_or(|expect| joined >= expect);
+        has_all && waited >= self.min || self.max.is_some_and(|max| waited >= max)
+    }
+}
 
 /// Parameters of a source session.
 pub(super) struct Setup {
@@ -75,8 +94,7 @@ pub(super) struct Setup {
     pub(super) feed: Feed,
     /// Size of a block, in bytes.
     pub(super) block_size: u16,
-    pub(super) expect: Option<u32>,
-    pub(super) join_timeout: Span,
+    pub(super) gathering: Gathering,
     /// Time after which a receiver that does not answer, or gets no blocks, is dropped.
     pub(super) idle_timeout: Span,
     /// Bytes of content, if known.
@@ -124,6 +142,8 @@ struct Clocks {
     /// Start of the phase.
     phase: Time,
     polled: Time,
+    /// Time at which the first receiver has joined.
+    joined: Option<Time>,
     started: Option<Time>,
     data: Time,
     progress: Time,
@@ -149,6 +169,7 @@ impl UdpcastSource {
                 timer: now,
                 phase: now,
                 polled: now,
+                joined: None,
                 started: None,
                 data: now,
                 progress: now + Span::from_secs(1),
@@ -172,7 +193,7 @@ impl UdpcastSource {
         };
         let number = self.roster.number(from);
         match (message, number) {
-            (Message::ConnectReq { .. }, _) => self.on_request(from, number),
+            (Message::ConnectReq { .. }, _) => self.on_request(from, number, now),
             (Message::Go, Some(_)) if self.phase == Phase::Announce => self.probe(now),
             (Message::Disconnect, Some(number)) => self.on_disconnect(number, now),
             (Message::Ok { slice }, Some(number)) => self.on_answer(number, slice, None, now),
@@ -186,14 +207,15 @@ impl UdpcastSource {
     }
 
     /// Accepts or refuses a receiver. A receiver that has answered questions and then requests again was started again. It lacks
-    /// the slices before, so it is refused.
-    fn on_request(&mut self, from: Ipv4Addr, known: Option<usize>) {
+    /// the slices before, so it is refused. At the end there is no reply: the request is for the next session at this port.
+    fn on_request(&mut self, from: Ipv4Addr, known: Option<usize>, now: Time) {
         let may_join = match self.phase {
             Phase::Announce => true,
             Phase::Probe => known
                 .and_then(|number| self.roster.get_mut(number))
                 .is_some_and(|client| !client.has_answered()),
-            Phase::Send | Phase::End | Phase::Over => false,
+            Phase::Send => false,
+            Phase::End | Phase::Over => return,
         };
         if self.phase == Phase::Announce
             && let Some(client) = known.and_then(|number| self.roster.get_mut(number))
@@ -208,6 +230,7 @@ impl UdpcastSource {
         };
         if may_join {
             self.quiet = 0;
+            self.clocks.joined.get_or_insert(now);
         }
         self.reply(from, number);
     }
@@ -358,15 +381,15 @@ impl UdpcastSource {
         if self.clocks.timer > now {
             return;
         }
-        let joined = self.roster.count(State::Active);
-        let is_late = now.since(self.clocks.phase) >= self.setup.join_timeout;
-        let has_all = self.setup.expect.is_none_or(|expect| joined >= expect as usize);
-        if joined > 0 && self.quiet >= QUIET_HELLOS && (has_all || is_late) {
+        let joined = self.roster.count(State::Active) as u32;
+        let waited = self.clocks.joined.map_or(Span::ZERO, |joined| now.since(joined));
+        if joined > 0 && self.quiet >= QUIET_HELLOS && self.setup.gathering.is_over(joined, waited) {
             return self.probe(now);
         }
-        if joined == 0 && is_late {
-            let waited = Duration::from_nanos(now.since(self.clocks.phase).as_nanos());
-            return self.fail(UdpcastError::NoReceiver { waited, port: self.setup.group.port() }.into());
+        let waited = now.since(self.clocks.phase);
+        if joined == 0 && self.setup.gathering.first.is_some_and(|first| waited >= first) {
+            let (waited, port) = (waited.into(), self.setup.group.port());
+            return self.fail(UdpcastError::NoReceiver { waited, port }.into());
         }
         self.clocks.timer = now + HELLO_EVERY;
         self.quiet += 1;
@@ -464,7 +487,7 @@ impl UdpcastSource {
         }
         match self.setup.feed.take() {
             Ok(slice) => self.staged = slice,
-            Err(error) => self.fail(Error::Storage(StorageError::Pipe(error))),
+            Err(error) => self.fail(error.into()),
         }
     }
 
@@ -740,7 +763,8 @@ impl Reporting for UdpcastSource {
         let seen = self.source.observe();
         let started = self.clocks.started.unwrap_or(Time::ZERO);
         let sending = self.clocks.data.since(started);
-        let absent = u64::from(self.setup.expect.unwrap_or(0)).saturating_sub(self.report.receivers);
+        let absent =
+            u64::from(self.setup.gathering.expect.unwrap_or(0)).saturating_sub(self.report.receivers);
         Ok(UdpcastSendReport {
             ok: self.report.completed > 0 && self.report.incomplete.is_empty() && absent == 0,
             absent,

@@ -1,6 +1,6 @@
 //! A source and receivers in simulated time, connected by links with delay and loss.
 
-use super::feed::{Feed, Input, ReadResult};
+use super::feed::Feed;
 use super::receiver::{self, UdpcastReceiver};
 use super::source::{self, UdpcastSource};
 use super::{SCHEMES, UdpcastReceiveReport, UdpcastSendReport};
@@ -9,7 +9,7 @@ use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_driver::format::Reporting;
+use faircast_driver::format::{Feeder, Reporting};
 use faircast_simnet::{Copies, Happens, Hosts, Link, Site, Ties};
 use faircast_transport::endpoint::Endpoint;
 use faircast_transport::error::Error;
@@ -25,16 +25,6 @@ const BROADCAST: Ipv4Addr = Ipv4Addr::new(10, 0, 255, 255);
 const GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(234, 0, 0, 1), 9000);
 const DELAY: Span = Span::from_millis(5);
 const BLOCK: u16 = 1_000;
-
-struct Bytes(Vec<u8>);
-
-impl Input for Bytes {
-    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<ReadResult> {
-        let len = most.min(self.0.len());
-        into.extend(self.0.drain(..len));
-        Ok(if len == 0 { ReadResult::End } else { ReadResult::Bytes })
-    }
-}
 
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
@@ -184,16 +174,23 @@ impl Rules {
 impl Network {
     fn new(plan: &Plan) -> Network {
         let scheme: Scheme = plan.scheme.parse().expect("a scheme of the catalogue");
+        let (feeder, pipe) = Feeder::pipe();
+        feeder.put(&plan.content);
+        feeder.end();
         let setup = source::Setup {
             group: GROUP,
             rendezvous: vec![BROADCAST],
             bounds: Bounds { max: plan.max, ..scheme.bounds() },
             scheme: scheme.with_packet_size(BLOCK + 44),
             rng: Rng::new(1, 0),
-            feed: Feed::new(Box::new(Bytes(plan.content.clone())), BLOCK.into()),
+            feed: Feed::new(pipe, BLOCK.into()),
             block_size: BLOCK,
-            expect: plan.expect,
-            join_timeout: Span::from_secs(10),
+            gathering: source::Gathering {
+                expect: plan.expect,
+                first: Some(Span::from_secs(10)),
+                min: Span::ZERO,
+                max: Some(Span::from_secs(10)),
+            },
             idle_timeout: Span::from_secs(5),
             total: None,
         };
