@@ -7,7 +7,8 @@
 use super::UdpcastReceiveReport;
 use super::source::OVERHEAD;
 use crate::codec::{
-    self, ASYNCHRONOUS, Block, CAPABILITIES, ConnectReply, Hello, MAP_BITS, Map, Message, REFUSED, ReqAck,
+    self, ASYNCHRONOUS, Block, CAPABILITIES, ConnectReply, DATA_HEADER_LEN, Hello, MAP_BITS, Map, Message,
+    REFUSED, ReqAck,
 };
 use crate::error::UdpcastError;
 use faircast_core::time::{Rate, Span, Time};
@@ -19,15 +20,16 @@ use faircast_transport::units::mean_rate;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 /// Interval of requests until a sender replies.
 const REQUEST_EVERY: Span = Span::from_secs(1);
 /// Duration of silence after the end of the content, after which the receiver leaves. The sender may repeat its last question.
 const EXIT_WAIT: Span = Span::from_millis(500);
-/// Maximum number of slices that are stored at the same time. Senders send a slice only after all receivers have the slice two
-/// before it.
-const MAX_SLICES: usize = 4;
+/// Maximum number of slices that are stored at the same time. Senders send a slice only after all receivers have confirmed the
+/// slice two before it.
+const MAX_SLICES: usize = 2;
+/// Maximum size of a block, in bytes: a datagram of this size fits into a frame of 9000 bytes.
+const MAX_BLOCK: usize = 9_000 - OVERHEAD - DATA_HEADER_LEN;
 /// Maximum number of waiting answers.
 const MAX_ANSWERS: usize = 1_024;
 
@@ -187,8 +189,7 @@ impl UdpcastReceiver {
             return Err(UdpcastError::Refused(address).into());
         }
         let number = usize::try_from(reply.client).ok().filter(|number| *number < MAP_BITS);
-        let size =
-            usize::try_from(reply.block_size).ok().filter(|size| (1..=usize::from(u16::MAX)).contains(size));
+        let size = usize::try_from(reply.block_size).ok().filter(|size| (1..=MAX_BLOCK).contains(size));
         let (Some(number), Some(block_size)) = (number, size) else {
             self.report.refused += 1;
             return Ok(());
@@ -339,7 +340,7 @@ impl UdpcastReceiver {
         let packets = self.report.refused;
         self.fail(Error::Start(StartError::NoSession {
             group: self.setup.group,
-            waited: Duration::from_nanos(wait.as_nanos()),
+            waited: wait.into(),
             seen: (packets > 0).then_some(JoinObstacle::OtherFormat { packets, format: "udpcast" }),
         }));
     }
@@ -347,8 +348,7 @@ impl UdpcastReceiver {
     fn check_silence(&mut self, now: Time) {
         let silent = self.session.as_ref().map_or(Span::ZERO, |session| now.since(session.last_received_at));
         if silent >= self.setup.idle_timeout {
-            let silent = Duration::from_nanos(silent.as_nanos());
-            self.fail(UdpcastError::Silent { silent, bytes: self.report.bytes }.into());
+            self.fail(UdpcastError::Silent { silent: silent.into(), bytes: self.report.bytes }.into());
         }
     }
 

@@ -1,7 +1,7 @@
 //! Sessions with hostile peers, and random inputs of the fuzz targets.
 
 use super::*;
-use crate::codec::{self, Map, Message, ReqAck};
+use crate::codec::{self, ConnectReply, Map, Message, ReqAck};
 use faircast_transport::step_driver::take_all;
 use proptest::prelude::*;
 
@@ -46,6 +46,43 @@ fn impossible_slice_sizes_end_a_receiver_with_an_error() {
         let error = receiver.report().expect_err("the sizes contradict each other").to_string();
         assert!(error.contains("contradictory messages"), "{error}");
     }
+}
+
+#[test]
+fn receiver_stores_at_most_two_slices_of_blocks_that_fit_into_a_frame() {
+    let mut receiver = receiver_session();
+    let reply = |block_size| {
+        let group = Ipv4Addr::new(234, 0, 0, 1);
+        Message::ConnectReply(ConnectReply { client: 3, block_size, capabilities: 9, group })
+    };
+    tell(&mut receiver, &reply(60_000), SENDER.into(), Time::ZERO);
+    assert!(receiver.groups().is_empty(), "blocks of 60,000 bytes are refused");
+    tell(&mut receiver, &reply(8_900), SENDER.into(), Time::ZERO);
+    take_all(&mut receiver, Time::ZERO);
+    for slice in 0..100 {
+        let question = ReqAck { slice, slice_bytes: 8_900 * 1_024, poll: 0, ready: Map::EMPTY };
+        tell(&mut receiver, &Message::ReqAck(question), SENDER.into(), Time::ZERO);
+        assert_eq!(take_all(&mut receiver, Time::ZERO).len(), usize::from(slice < 2), "slice {slice}");
+    }
+}
+
+#[test]
+fn request_at_the_end_is_left_to_the_next_session() {
+    let mut source = source_session("ormcc", 0);
+    let host = SocketAddr::from((Ipv4Addr::new(10, 0, 1, 1), 9000));
+    let request = Message::ConnectReq { capabilities: 9, receive_buffer: 0 };
+    tell(&mut source, &request, host, Time::ZERO);
+    let mut now = Time::ZERO;
+    let is_end = |(bytes, _): &(Vec<u8>, _)| matches!(codec::parse(bytes), Ok(Message::ReqAck(_)));
+    while !take_all(&mut source, now).iter().any(is_end) {
+        now = source.poll_timeout(now);
+        source.handle_timeout(now);
+    }
+    tell(&mut source, &request, host, now);
+    assert_eq!(take_all(&mut source, now), []);
+    tell(&mut source, &Message::Disconnect, host, now);
+    source.handle_timeout(now);
+    assert!(source.is_finished() && source.report().expect("it ends").ok);
 }
 
 #[test]
