@@ -113,13 +113,18 @@ impl Slice {
     }
 }
 
+/// Returns the groups among the rendezvous addresses.
+pub(super) fn groups_of(rendezvous: &[Ipv4Addr], port: u16) -> Vec<SocketAddr> {
+    rendezvous.iter().filter(|to| to.is_multicast()).map(|to| (*to, port).into()).collect()
+}
+
 impl UdpcastReceiver {
     pub(super) fn new(setup: Setup, open: Open, now: Time) -> UdpcastReceiver {
         UdpcastReceiver {
+            groups: groups_of(&setup.rendezvous, setup.port),
             setup,
             open,
             session: None,
-            groups: Vec::new(),
             phase: Phase::Searching,
             request_at: now,
             answers: VecDeque::new(),
@@ -196,7 +201,10 @@ impl UdpcastReceiver {
         };
         // A sender with a single receiver may choose to send to its address only.
         if reply.group.is_multicast() {
-            self.groups.push((reply.group, self.setup.port).into());
+            let group = (reply.group, self.setup.port).into();
+            if !self.groups.contains(&group) {
+                self.groups.push(group);
+            }
         }
         self.begin(number, block_size, from, address, now)
     }

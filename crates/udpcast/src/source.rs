@@ -8,6 +8,7 @@
 use super::UdpcastSendReport;
 use super::copies::{Copies, Copy};
 use super::feed::Feed;
+use super::receiver::groups_of;
 use super::roster::{Answer, Asked, Client, Roster, State};
 use super::shadow::Reports;
 use super::slices::{Block, Choice, Slices};
@@ -113,6 +114,8 @@ enum Phase {
 /// One run of a source.
 pub(crate) struct UdpcastSource {
     setup: Setup,
+    /// Groups at which receivers' requests arrive.
+    groups: Vec<SocketAddr>,
     source: AnySource,
     effects: Effects,
     /// The next slice, if it has been read.
@@ -156,6 +159,7 @@ impl UdpcastSource {
         let mut source = setup.scheme.source();
         source.control(SourceControl::Limits(setup.bounds), now);
         UdpcastSource {
+            groups: groups_of(&setup.rendezvous, setup.group.port()),
             source,
             effects: Effects::new(),
             staged: None,
@@ -738,6 +742,10 @@ impl Endpoint for UdpcastSource {
 
     fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    fn groups(&self) -> &[SocketAddr] {
+        &self.groups
     }
 
     /// Ends the session at once. The protocol has no message for an early end: an announced end would make incomplete content
