@@ -4,6 +4,8 @@
 //! The input contains a sequence of datagrams in the format of [`Steps`].
 
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
 mod hostile;
 
 use super::SCHEMES;

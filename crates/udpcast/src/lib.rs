@@ -14,6 +14,10 @@
 //!
 //! The protocol has neither hashes nor encryption: content is not verified.
 
+// The tests include code of the fuzz targets, which refers to this crate by its name.
+#[cfg(test)]
+extern crate self as faircast_udpcast;
+
 pub mod codec;
 mod copies;
 mod drive;

@@ -56,7 +56,7 @@ fn receiver_stores_at_most_two_slices_of_blocks_that_fit_into_a_frame() {
         Message::ConnectReply(ConnectReply { client: 3, block_size, capabilities: 9, group })
     };
     tell(&mut receiver, &reply(60_000), SENDER.into(), Time::ZERO);
-    assert!(receiver.groups().is_empty(), "blocks of 60,000 bytes are refused");
+    assert!(receiver.groups().is_empty(), "the data group is joined despite blocks of 60,000 bytes");
     tell(&mut receiver, &reply(8_900), SENDER.into(), Time::ZERO);
     take_all(&mut receiver, Time::ZERO);
     for slice in 0..100 {
