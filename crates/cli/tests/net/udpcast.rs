@@ -10,15 +10,20 @@ const FILE: usize = 9_000_001;
 /// Fraction of lost datagrams, in both directions.
 const LOSS: f64 = 0.01;
 
+/// Returns whether udpcast's programs are installed. Otherwise prints why the test is skipped.
+pub fn is_installed() -> bool {
+    let outcome = run("udp-receiver", &["--license"], Duration::from_secs(10));
+    if let Err(error) = &outcome {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "needs udpcast: {error}");
+        print_line(&format!("skipped: sessions with udpcast's programs: {error}"));
+    }
+    outcome.is_ok()
+}
+
 /// Builds a stage with this number of receivers, behind links with losses. If a requirement is missing, prints the reason and
 /// returns `None`.
 fn stage(receivers: u16) -> Option<Stage> {
-    let root = require_root()?;
-    if let Err(error) = run("udp-receiver", &["--license"], Duration::from_secs(10)) {
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "needs udpcast: {error}");
-        print_line(&format!("skipped: sessions with udpcast's programs: {error}"));
-        return None;
-    }
+    let root = require_root().filter(|_| is_installed())?;
     let loss = Damage::loss(LOSS);
     let plan = Lab::plan().receivers(receivers).damage(0..receivers, loss).damage_feedback(loss);
     Some(Stage::shared(&root, plan).with_group("239.255.70.9:9000"))
@@ -42,7 +47,8 @@ fn send(stage: &Stage, file: &str, max: &str, more: &[&str]) -> Running {
     stage.send(&[file], &[&["--wire", "udpcast", "--expect", "3", "--max", max], more].concat())
 }
 
-fn finish(task: Task) {
+/// Waits for the successful end of one of udpcast's programs.
+pub fn finish(task: Task) {
     must(task.finish(Duration::from_secs(60)).and_then(|done| done.ok()));
 }
 

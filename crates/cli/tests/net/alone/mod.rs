@@ -11,5 +11,6 @@ mod routers;
 mod security;
 mod slow;
 mod tree;
+mod udpcast;
 mod unicast;
 mod window;
