@@ -285,6 +285,17 @@ pub enum Usage {
         /// The reason.
         why: &'static str,
     },
+    /// The command, called as a program of udpcast, lacks an option of that program.
+    #[error("`--{option}` is not supported: {why}")]
+    NotAsStandIn {
+        /// The given option.
+        option: &'static str,
+        /// The reason, and an alternative.
+        why: &'static str,
+    },
+    /// The command, called as `udp-sender`, has no condition for the start of the transfer.
+    #[error("no option states when the transfer starts; give --min-receivers, --max-wait or --autostart")]
+    NoStart,
     /// The format requires an option.
     #[error("`{option}` is missing with `--wire {}`: {why}", .format.declaration().name)]
     MissingOver {

@@ -7,6 +7,7 @@
 //! | [`serve`] | `recv --serve`: successive and concurrent sessions |
 //! | [`report`] [`shortfall`] | outcome of every receiver, in a file |
 //! | [`formats`] | sessions in foreign formats |
+//! | [`stand_in`] | the command under the names of udpcast's programs |
 //! | [`relay`] [`hosts`] | relays; lists of hosts |
 //! | [`start`] | start of a waiting session |
 //! | [`print`] [`json`] [`units`] [`safe`] | output for people and programs, and safe display of texts from other hosts |
@@ -54,6 +55,7 @@ mod shortfall;
 mod sim;
 #[cfg(feature = "simulator")]
 mod sim_usage;
+mod stand_in;
 mod start;
 mod system;
 mod units;
@@ -66,6 +68,7 @@ use crate::json::Line;
 use crate::outlet::Outlet;
 use crate::printer::{Keyboard, Role};
 use crate::session::{Output, Resolved, Screen};
+use crate::stand_in::StandIn;
 use clap::Parser;
 use faircast::{Class, FormatSource, SendConfig, Stop};
 use indicatif::ProgressDrawTarget;
@@ -73,8 +76,26 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    failure::conclude(dispatch(cli.command))
+    failure::conclude(match StandIn::called(std::env::args_os()) {
+        Ok(Some(program)) => stand_in_for(program),
+        Ok(None) => dispatch(Cli::parse().command),
+        Err(usage) => Err(usage.into()),
+    })
+}
+
+/// Runs a session in place of a program of udpcast.
+fn stand_in_for(program: StandIn) -> Result<(), Failure> {
+    match program {
+        StandIn::Sender(sender) => {
+            let resolved = sender.resolve()?;
+            in_session(Channel::Stdout, |output, stop| formats::run(Role::Unanswered, resolved, output, stop))
+        }
+        StandIn::Receiver(receiver) => {
+            let (resolved, remainder) = receiver.resolve()?;
+            in_session(Channel::Stderr, |output, stop| formats::run(Role::Receiver, resolved, output, stop))?;
+            remainder.finish()
+        }
+    }
 }
 
 fn dispatch(command: Command) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! The program exchanges data with udpcast's own programs, `udp-sender` and `udp-receiver`.
 
-use crate::kit::{Running, Stage, must, noise, print_line};
-use faircast_testkit::{Damage, Lab, Task, require_root, run};
+use crate::kit::{FAIRCAST, Running, Stage, must, noise, print_line};
+use faircast_testkit::{Damage, Lab, Node, Task, require_root, run};
 use std::time::Duration;
 
 /// Size of a file, in bytes: six slices, and a part of a block.
@@ -141,4 +141,83 @@ fn killed_udpcast_receiver_is_dropped_by_address() {
     assert_eq!((ended.number("completed"), ended.number("receivers")), (2.0, 3.0));
     let address = stage.lab.receiver(1).ipv4().to_string();
     assert!(ended.all("left").any(|left| left["host"] == address.as_str()), "{ended:?}");
+}
+
+/// Two partitions of a disk, one session each, as a server of FOG sends them. The second session has a short time to wait.
+const FOG_SERVER: &str = "
+    common='--interface eth0 --portbase 63100 --full-duplex --ttl 32 --nokbd --nopointopoint'
+    udp-sender $common --min-receivers 3 --max-wait 60 --file $DIR/d1p1.img.gz;
+    udp-sender $common --min-receivers 3 --max-wait 10 --file $DIR/d1p2.img.gz;";
+
+/// A client of FOG: each partition goes through a named pipe to a device.
+const FOG_CLIENT: &str = "
+    set -e
+    mkfifo $DIR/$NAME.pipe
+    for part in d1p1 d1p2; do
+        truncate -s $BYTES $DIR/$NAME-$part
+        device=$(losetup --find --show $DIR/$NAME-$part)
+        trap 'losetup -d $device' EXIT
+        udp-receiver --nokbd --portbase 63100 --ttl 32 --mcast-rdv-address $SERVER 2>>$DIR/$NAME.log >$DIR/$NAME.pipe &
+        gzip -dc <$DIR/$NAME.pipe | dd of=$device bs=64k conv=fsync iflag=fullblock 2>>$DIR/$NAME.log
+        wait $!
+        losetup -d $device
+        trap - EXIT
+    done";
+
+/// The same with Clonezilla: content comes from a pipe.
+const CLONEZILLA_SERVER: &str = "
+    set -e
+    for part in d1p1 d1p2; do
+        cat $DIR/$part.img.gz | udp-sender --full-duplex --min-clients 3 --max-wait 60 --interface eth0 --nokbd \\
+            --mcast-all-addr 224.0.0.1 --portbase 2232 --ttl 1
+    done";
+
+const CLONEZILLA_CLIENT: &str = "
+    set -e
+    for part in d1p1 d1p2; do
+        udp-receiver --nokbd --mcast-all-addr 224.0.0.1 --portbase 2232 2>>$DIR/$NAME.log | gzip -dc >$DIR/$NAME-$part
+    done";
+
+/// Runs scripts with our program under the names of udpcast's at the server and the first client. Checks both partitions.
+fn run_scripts(server: &str, client: &str) {
+    let Some(stage) = stage(3) else { return };
+    let (directory, bytes) = (stage.text(""), FILE.next_multiple_of(512));
+    must(std::fs::create_dir(stage.path("bin")));
+    for name in ["udp-sender", "udp-receiver"] {
+        must(std::os::unix::fs::symlink(FAIRCAST, stage.path(&format!("bin/{name}"))));
+    }
+    for part in ["d1p1", "d1p2"] {
+        stage.file(part, bytes);
+        let line = format!("gzip -1 -c {0} > {0}.img.gz", stage.text(part));
+        must(run("sh", &["-c", &line], Duration::from_secs(20)));
+    }
+    let start = |node: &Node, name: &str, script: &str, is_ours: bool| {
+        let path = if is_ours { format!("PATH={}:$PATH\n", stage.text("bin")) } else { String::new() };
+        let server = stage.lab.sender().ipv4();
+        let line = format!("{path}DIR={directory} NAME={name} SERVER={server} BYTES={bytes}\n{script}");
+        must(node.start("sh", &["-c", &line]))
+    };
+    let names = ["ours", "stock1", "stock2"];
+    let clients = [0, 1, 2].map(|at| start(stage.lab.receiver(at), names[at], client, at == 0));
+    let sender = start(stage.lab.sender(), "server", server, true);
+    finish(sender);
+    clients.into_iter().for_each(finish);
+    let log = must(std::fs::read_to_string(stage.path("ours.log")));
+    assert!(log.contains("udpcast does not verify content"), "the first client is another program: {log}");
+    for (name, part) in names.iter().flat_map(|name| ["d1p1", "d1p2"].map(|part| (name, part))) {
+        let got = must(std::fs::read(stage.path(&format!("{name}-{part}"))));
+        assert!(got == noise(part, bytes), "{name} has {} bytes of {part}, or others", got.len());
+    }
+}
+
+/// Needs a kernel: udpcast's programs, loop devices and scripts.
+#[test]
+fn fog_restores_identical_partitions_to_loop_devices() {
+    run_scripts(FOG_SERVER, FOG_CLIENT);
+}
+
+/// Needs a kernel: udpcast's programs and scripts.
+#[test]
+fn clonezilla_restores_identical_partitions() {
+    run_scripts(CLONEZILLA_SERVER, CLONEZILLA_CLIENT);
 }
