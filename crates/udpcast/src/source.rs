@@ -34,8 +34,11 @@ pub(super) const OVERHEAD: usize = 28;
 /// Maximum number of datagrams in one system call, and maximum number of bytes.
 const MAX_SEGMENTS: usize = 64;
 const MAX_BYTES: usize = 65_000;
-/// Packets whose times of sending are within this period are sent together.
-const BURST: Span = Span::from_millis(1);
+/// Duration of the packets that are sent together.
+const BURST: Span = Span::from_micros(500);
+/// Duration of packets after which the next ones may be sent, as a share. A delayed source catches up by the remainder: the
+/// default receive buffer of `udp-receiver` holds about 90 packets, so a longer burst would cause losses.
+const SMOOTH: f64 = 0.7;
 /// Interval of announcements. The session starts when no request has followed this number of announcements: otherwise a reply to
 /// a request may have been lost.
 const HELLO_EVERY: Span = Span::from_secs(1);
@@ -149,6 +152,8 @@ struct Clocks {
     joined: Option<Time>,
     started: Option<Time>,
     data: Time,
+    /// Minimum time of the next data packet.
+    next_data: Time,
     progress: Time,
     /// Time since which no block can be sent until a receiver answers.
     blocked: Option<Time>,
@@ -176,6 +181,7 @@ impl UdpcastSource {
                 joined: None,
                 started: None,
                 data: now,
+                next_data: now,
                 progress: now + Span::from_secs(1),
                 blocked: None,
             },
@@ -613,12 +619,16 @@ impl UdpcastSource {
         if self.phase != Phase::Send {
             return None;
         }
+        if self.departure().is_none_or(|at| at > now) {
+            return None;
+        }
         let may_open = self.roster.all_know(0);
+        let rate = self.source.observe().rate;
         let mut segment = 0;
         for _ in 0..MAX_SEGMENTS {
-            let horizon = if segment == 0 { now } else { now + BURST };
-            let is_due = matches!(self.source.departure(BASE), Departure::At(at) if at <= horizon);
-            if !is_due || out.len() + segment > MAX_BYTES {
+            let sent = rate.span_of((out.len() + segment) as u64);
+            let is_due = matches!(self.source.departure(BASE), Departure::At(at) if at <= now + BURST);
+            if segment > 0 && (!is_due || sent > BURST) || out.len() + segment > MAX_BYTES {
                 break;
             }
             let Some(choice) = self.slices.next(may_open) else { break };
@@ -633,7 +643,16 @@ impl UdpcastSource {
                 break;
             }
         }
+        self.clocks.next_data = now + rate.span_of(out.len() as u64).scaled(SMOOTH);
         (segment > 0).then_some(Transmit { segment, to: self.setup.group.into(), hops: None })
+    }
+
+    /// Returns the time of the next data packet; `None` while the scheme waits for an answer.
+    fn departure(&self) -> Option<Time> {
+        match self.source.departure(BASE) {
+            Departure::At(at) => Some(at.max(self.clocks.next_data)),
+            _ => None,
+        }
     }
 
     fn write(&mut self, choice: Choice, block: Block, now: Time, out: &mut Vec<u8>) {
@@ -679,9 +698,7 @@ impl UdpcastSource {
             Phase::Send => {
                 let mut wake = self.source.deadline().min(self.poll_at());
                 if self.slices.has_work(self.roster.all_know(0)) {
-                    if let Departure::At(at) = self.source.departure(BASE) {
-                        wake = wake.min(at);
-                    }
+                    wake = wake.min(self.departure().unwrap_or(Time::NEVER));
                 } else if self.slices.has_room() {
                     wake = wake.min(now + CHECK_PIPE);
                 }
