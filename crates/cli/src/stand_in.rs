@@ -6,7 +6,7 @@ use crate::session::{self, Resolved};
 use crate::values;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
 use faircast::config::default_group;
-use faircast::udpcast::{DEFAULT_PORT, UdpcastReceive, UdpcastSend};
+use faircast::udpcast::{self as wire, UdpcastReceive as Receive, UdpcastSend as Send};
 use faircast::{Content, Destination, Input, Output, Rate};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -60,7 +60,7 @@ struct Common {
     #[arg(long, short, value_name = "COMMAND")]
     pipe: Option<OsString>,
     /// Port of receivers; the sender has the next port
-    #[arg(long, short = 'P', default_value_t = DEFAULT_PORT, value_parser = clap::value_parser!(u16).range(1..65_535))]
+    #[arg(long, short = 'P', default_value_t = wire::DEFAULT_PORT, value_parser = clap::value_parser!(u16).range(1..65_535))]
     portbase: u16,
     /// Interface by name or address
     #[arg(long, short)]
@@ -174,7 +174,7 @@ impl Sender {
     ///
     /// # Errors
     /// If the content is not available, or no option states when the transfer starts.
-    pub fn resolve(self) -> Result<Resolved<UdpcastSend>, Failure> {
+    pub fn resolve(self) -> Result<Resolved<Send>, Failure> {
         let max_wait = given(self.max_wait).or(given(self.autostart));
         let expect = self.min_receivers.filter(|receivers| *receivers > 0);
         if expect.is_none() && max_wait.is_none() {
@@ -184,12 +184,12 @@ impl Sender {
             Some(command) => filtered(&command, self.common.file.as_deref())?,
             None => session::send_content(vec![self.common.file.unwrap_or_else(|| "-".into())], None)?,
         };
-        let mut config = UdpcastSend::new(content);
+        let mut config = Send::new(content);
         let group = self.mcast_data_address.map_or(default_group().ip(), IpAddr::V4);
         config.place.group = SocketAddr::new(group, self.common.portbase);
         config.place.interface = self.common.interface;
         config.place.ttl = self.common.ttl;
-        config.place.datagram = self.blocksize.map(|bytes| bytes + DATAGRAM_HEADER);
+        config.place.datagram = self.blocksize.map(|bytes| bytes + wire::codec::DATA_HEADER_LEN as u16);
         config.rendezvous = self.common.mcast_rdv_address;
         config.max = self.max_bitrate;
         config.expect = expect;
@@ -211,16 +211,13 @@ fn given(limit: Option<Duration>) -> Option<Duration> {
     limit.filter(|limit| !limit.is_zero())
 }
 
-/// Bytes of a datagram before the content.
-const DATAGRAM_HEADER: u16 = faircast::udpcast::codec::DATA_HEADER_LEN as u16;
-
 /// Returns a configuration with the default output.
 fn plain<C>(config: C) -> Resolved<C> {
     let output_options = OutputOptions { json: false, quiet: false, verbose: false };
     Resolved { config, output_options, warnings: Vec::new(), report: None, hook: None }
 }
 
-/// What remains to be done when the content has been received.
+/// Work after the end of a receiving session.
 #[derive(Debug)]
 pub struct Remainder {
     filter: Option<(Child, OsString)>,
@@ -232,7 +229,7 @@ impl Receiver {
     ///
     /// # Errors
     /// If the output cannot be opened, or the command cannot be started.
-    pub fn resolve(self) -> Result<(Resolved<UdpcastReceive>, Remainder), Failure> {
+    pub fn resolve(self) -> Result<(Resolved<Receive>, Remainder), Failure> {
         let mut remainder = Remainder { filter: None, synced: None };
         let file = self.common.file.as_deref().map(create).transpose()?;
         if let (Some(file), Some(path)) = (&file, self.common.file) {
@@ -255,7 +252,7 @@ impl Receiver {
             }
             None => file.map_or_else(|| Output::new(io::stdout()), Output::new),
         };
-        let mut config = UdpcastReceive::new(Destination::Writer(output));
+        let mut config = Receive::new(Destination::Writer(output));
         config.place.group.set_port(self.common.portbase);
         config.place.interface = self.common.interface;
         config.place.join_timeout = given(self.common.start_timeout);
@@ -347,7 +344,7 @@ mod tests {
         StandIn::called(line.split_whitespace().map(OsString::from))
     }
 
-    fn sender(line: &str) -> Result<UdpcastSend, Failure> {
+    fn sender(line: &str) -> Result<Send, Failure> {
         match called(line)?.expect("it is a name of udpcast's programs") {
             StandIn::Sender(sender) => sender.resolve().map(|resolved| resolved.config),
             StandIn::Receiver(_) => panic!("it is a sender"),

@@ -3,6 +3,7 @@
 use crate::codec::{DATA_HEADER_LEN, MAP_LEN};
 use crate::error::UdpcastError;
 use crate::feed::Feed;
+use crate::rendezvous::{Gathering, addresses};
 use crate::{
     SCHEMES, UdpcastReceive, UdpcastReceiveReport, UdpcastSend, UdpcastSendReport, receiver, source,
 };
@@ -10,7 +11,7 @@ use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_driver::format::{Host, Pipe, Quota, random, span};
 use faircast_driver::{Configuration, Stop};
-use faircast_net::{broadcast_of, choose};
+use faircast_net::choose;
 use faircast_transport::config::{Content, Pacing, default_group};
 use faircast_transport::ends::Input;
 use faircast_transport::error::Error;
@@ -22,9 +23,6 @@ use std::sync::Arc;
 
 /// Minimum size of a datagram, in bytes: a question about blocks.
 const MIN_DATAGRAM: usize = DATA_HEADER_LEN + MAP_LEN;
-
-/// Group of all hosts of the network, to which udpcast's programs send when the time to live is larger than 1.
-const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 
 /// Sends one file or stream to all receivers that join. The session ends when all of them have confirmed all content.
 impl Configuration for UdpcastSend {
@@ -69,13 +67,13 @@ impl Configuration for UdpcastSend {
         let block_size = (datagram - DATA_HEADER_LEN) as u16;
         let setup = source::Setup {
             group: SocketAddrV4::new(group, port),
-            rendezvous: rendezvous(local, self.rendezvous)?,
+            rendezvous: addresses(local, self.rendezvous)?,
             scheme,
             bounds,
             rng: Rng::new(random()[0], 0),
             feed: Feed::new(input, block_size.into()),
             block_size,
-            gathering: source::Gathering {
+            gathering: Gathering {
                 expect: self.expect,
                 first: self.join_timeout.map(span),
                 min: span(self.min_wait),
@@ -106,7 +104,7 @@ impl Configuration for UdpcastReceive {
         let sockets = host.receiver_everywhere(&place, port)?;
         let setup = receiver::Setup {
             port,
-            rendezvous: rendezvous(ipv4(sockets.local)?, self.rendezvous)?,
+            rendezvous: addresses(ipv4(sockets.local)?, self.rendezvous)?,
             group: place.group,
             only: place.source,
             join_timeout: place.join_timeout.map(span),
@@ -121,13 +119,6 @@ impl Configuration for UdpcastReceive {
         let session = receiver::UdpcastReceiver::new(setup, open, host.now());
         sockets.run(session, host)
     }
-}
-
-/// Returns the addresses at which senders and receivers find one another: the broadcast address of the network, and a configured
-/// address or the group of all hosts.
-fn rendezvous(local: Ipv4Addr, configured: Option<Ipv4Addr>) -> Result<Vec<Ipv4Addr>, Error> {
-    let broadcast = broadcast_of(local)?;
-    Ok(broadcast.into_iter().chain([configured.unwrap_or(ALL_HOSTS)]).collect())
 }
 
 /// Returns the data group that udpcast derives from the address of the sender.

@@ -11,6 +11,7 @@ mod hostile;
 use super::SCHEMES;
 use super::feed::Feed;
 use super::receiver::{self, UdpcastReceiver};
+use super::rendezvous::Gathering;
 use super::source::{self, UdpcastSource};
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
@@ -61,7 +62,7 @@ fn source_session(scheme: &str, bytes: usize) -> UdpcastSource {
         rng: Rng::new(1, 0),
         feed: Feed::new(content(bytes), BLOCK.into()),
         block_size: BLOCK,
-        gathering: source::Gathering {
+        gathering: Gathering {
             expect: None,
             first: Some(Span::from_secs(10)),
             min: Span::ZERO,

@@ -27,6 +27,7 @@ mod format;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod receiver;
+mod rendezvous;
 mod roster;
 mod shadow;
 mod slices;

@@ -5,6 +5,7 @@
 //! ```
 
 use super::UdpcastReceiveReport;
+use super::rendezvous::groups_of;
 use super::source::OVERHEAD;
 use crate::codec::{
     self, ASYNCHRONOUS, Block, CAPABILITIES, ConnectReply, DATA_HEADER_LEN, Hello, MAP_BITS, Map, Message,
@@ -111,11 +112,6 @@ impl Slice {
         let blocks = len.div_ceil(block_size);
         Slice { bytes: vec![0; len], present: Map::EMPTY, missing: blocks }
     }
-}
-
-/// Returns the groups among the rendezvous addresses.
-pub(super) fn groups_of(rendezvous: &[Ipv4Addr], port: u16) -> Vec<SocketAddr> {
-    rendezvous.iter().filter(|to| to.is_multicast()).map(|to| (*to, port).into()).collect()
 }
 
 impl UdpcastReceiver {

@@ -8,7 +8,7 @@
 use super::UdpcastSendReport;
 use super::copies::{Copies, Copy};
 use super::feed::Feed;
-use super::receiver::groups_of;
+use super::rendezvous::{Gathering, groups_of};
 use super::roster::{Answer, Asked, Client, Roster, State};
 use super::shadow::Reports;
 use super::slices::{Block, Choice, Slices};
@@ -65,26 +65,6 @@ const NAME_AFTER: Span = Span::from_secs(1);
 const MAX_CONTROL: usize = 4_096;
 /// Interval at which a pipe is checked for content while there is no content to send.
 const CHECK_PIPE: Span = Span::from_millis(5);
-
-/// Conditions of the start of the transfer.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Gathering {
-    /// Number of receivers to wait for.
-    pub(super) expect: Option<u32>,
-    /// Maximum time to wait for the first receiver.
-    pub(super) first: Option<Span>,
-    /// Minimum and maximum time to wait for others after the first receiver has joined.
-    pub(super) min: Span,
-    pub(super) max: Option<Span>,
-}
-
-impl Gathering {
-    /// Returns whether the transfer may start with this number of receivers, this time after the first one has joined.
-    fn is_over(&self, joined: u32, waited: Span) -> bool {
-        let has_all = self.expect.is_none_or(|expect| joined >= expect);
-        has_all && waited >= self.min || self.max.is_some_and(|max| waited >= max)
-    }
-}
 
 /// Parameters of a source session.
 pub(super) struct Setup {

@@ -2,6 +2,7 @@
 
 use super::feed::Feed;
 use super::receiver::{self, UdpcastReceiver};
+use super::rendezvous::Gathering;
 use super::source::{self, UdpcastSource};
 use super::{SCHEMES, UdpcastReceiveReport, UdpcastSendReport};
 use crate::codec::{self, Message};
@@ -185,7 +186,7 @@ impl Network {
             rng: Rng::new(1, 0),
             feed: Feed::new(pipe, BLOCK.into()),
             block_size: BLOCK,
-            gathering: source::Gathering {
+            gathering: Gathering {
                 expect: plan.expect,
                 first: Some(Span::from_secs(10)),
                 min: Span::ZERO,

@@ -49,7 +49,7 @@ fn impossible_slice_sizes_end_a_receiver_with_an_error() {
 }
 
 #[test]
-fn receiver_stores_at_most_two_slices_of_blocks_that_fit_into_a_frame() {
+fn receiver_stores_at_most_two_slices_of_blocks_of_one_frame() {
     let mut receiver = receiver_session();
     let reply = |block_size| {
         let group = Ipv4Addr::new(234, 0, 0, 1);
