@@ -336,9 +336,9 @@ impl Sockets for Uplink {
     fn follow(&mut self, endpoint: &mut dyn Endpoint, now: Time) {
         let Some(socket) = self.socket.as_ref().filter(|_| self.options.everywhere) else { return };
         while let Some(&group) = endpoint.groups().get(self.joined) {
+            // It is not repeated, so that the other groups are joined, and the endpoint is notified once.
             if let Err(why) = socket.join(group) {
-                return endpoint
-                    .handle_host_event(HostEvent::JoinFailed { place: self.joined, why: &why }, now);
+                endpoint.handle_host_event(HostEvent::JoinFailed { place: self.joined, why: &why }, now);
             }
             self.joined += 1;
         }
