@@ -43,6 +43,8 @@ const SMOOTH: f64 = 0.7;
 /// a request may have been lost.
 const HELLO_EVERY: Span = Span::from_secs(1);
 const QUIET_HELLOS: u32 = 2;
+/// Maximum number of announcements after the conditions of the start are met. A host that gets no replies requests without an end.
+const MAX_HELLOS: u32 = 10;
 /// Interval of the first questions, and time after which a receiver that answers none of them is dropped.
 const PROBE_EVERY: Span = Span::from_millis(100);
 const PROBE_TIMEOUT: Span = Span::from_secs(5);
@@ -111,6 +113,8 @@ pub(crate) struct UdpcastSource {
     clocks: Clocks,
     /// Number of announcements since the latest request.
     quiet: u32,
+    /// Number of announcements since the conditions of the start are met.
+    ready: u32,
     /// Index of the transmission after the newest question.
     polled_to: u64,
     /// Datagrams that are sent immediately, without pacing.
@@ -166,6 +170,7 @@ impl UdpcastSource {
                 blocked: None,
             },
             quiet: 0,
+            ready: 0,
             polled_to: 0,
             control: VecDeque::new(),
             report: UdpcastSendReport { min_rate: Rate::UNLIMITED, ..UdpcastSendReport::default() },
@@ -373,7 +378,9 @@ impl UdpcastSource {
         }
         let joined = self.roster.count(State::Active) as u32;
         let waited = self.clocks.joined.map_or(Span::ZERO, |joined| now.since(joined));
-        if joined > 0 && self.quiet >= QUIET_HELLOS && self.setup.gathering.is_over(joined, waited) {
+        let is_ready = joined > 0 && self.setup.gathering.is_over(joined, waited);
+        self.ready = if is_ready { self.ready + 1 } else { 0 };
+        if is_ready && (self.quiet >= QUIET_HELLOS || self.ready > MAX_HELLOS) {
             return self.probe(now);
         }
         let waited = now.since(self.clocks.phase);

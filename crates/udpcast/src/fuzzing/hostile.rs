@@ -67,6 +67,22 @@ fn receiver_stores_at_most_two_slices_of_blocks_of_one_frame() {
 }
 
 #[test]
+fn endless_requests_do_not_prevent_the_start() {
+    let mut source = source_session("ormcc", 1_000);
+    let host = |n: u8| SocketAddr::from((Ipv4Addr::new(10, 0, 1, n), 9000));
+    let request = Message::ConnectReq { capabilities: 9, receive_buffer: 0 };
+    tell(&mut source, &request, host(1), Time::ZERO);
+    let mut now = Time::ZERO;
+    let is_question = |(bytes, _): &(Vec<u8>, _)| matches!(codec::parse(bytes), Ok(Message::ReqAck(_)));
+    while !take_all(&mut source, now).iter().any(is_question) {
+        assert!(now < Time::ZERO + Span::from_secs(15), "it does not start");
+        tell(&mut source, &request, host(2), now);
+        now += Span::from_millis(100);
+        source.handle_timeout(now);
+    }
+}
+
+#[test]
 fn request_at_the_end_is_left_to_the_next_session() {
     let mut source = source_session("ormcc", 0);
     let host = SocketAddr::from((Ipv4Addr::new(10, 0, 1, 1), 9000));
