@@ -34,8 +34,9 @@ pub(super) const OVERHEAD: usize = 28;
 /// Maximum number of datagrams in one system call, and maximum number of bytes.
 const MAX_SEGMENTS: usize = 64;
 const MAX_BYTES: usize = 65_000;
-/// Duration of the packets that are sent together.
+/// Duration of the packets that are sent together, and number of packets that may be sent together in any case.
 const BURST: Span = Span::from_micros(500);
+const MIN_BURST: usize = 24;
 /// Duration of packets after which the next ones may be sent, as a share. A delayed source catches up by the remainder: the
 /// default receive buffer of `udp-receiver` holds about 90 packets, so a longer burst would cause losses.
 const SMOOTH: f64 = 0.7;
@@ -612,10 +613,11 @@ impl UdpcastSource {
         let may_open = self.roster.all_know(0);
         let rate = self.source.observe().rate;
         let mut segment = 0;
-        for _ in 0..MAX_SEGMENTS {
+        for number in 0..MAX_SEGMENTS {
             let sent = rate.span_of((out.len() + segment) as u64);
             let is_due = matches!(self.source.departure(BASE), Departure::At(at) if at <= now + BURST);
-            if segment > 0 && (!is_due || sent > BURST) || out.len() + segment > MAX_BYTES {
+            let is_long = number >= MIN_BURST && sent > BURST;
+            if number > 0 && (!is_due || is_long) || out.len() + segment > MAX_BYTES {
                 break;
             }
             let Some(choice) = self.slices.next(may_open) else { break };
