@@ -400,6 +400,17 @@ mod tests {
     }
 
     #[test]
+    fn content_of_a_failing_command_ends_with_an_error() {
+        for (command, is_complete) in [("printf abc", true), ("printf abc; exit 3", false)] {
+            let content = filtered(OsStr::new(command), None).expect("the shell starts");
+            let Content::Reader { input, .. } = content else { panic!("it is a stream") };
+            let mut bytes = Vec::new();
+            assert_eq!(input.take().read_to_end(&mut bytes).is_ok(), is_complete, "{command}");
+            assert_eq!(bytes, b"abc");
+        }
+    }
+
+    #[test]
     fn other_names_are_not_programs_of_udpcast() {
         assert!(matches!(called("faircast send x"), Ok(None)));
         assert!(matches!(called("/usr/bin/udp-sender-static"), Ok(None)));

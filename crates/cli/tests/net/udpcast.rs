@@ -164,7 +164,7 @@ const FOG_CLIENT: &str = "
         trap - EXIT
     done";
 
-/// The same with Clonezilla: content comes from a pipe.
+/// The same with Clonezilla: content comes from a pipe, and goes to a pipe or through a command.
 const CLONEZILLA_SERVER: &str = "
     set -e
     for part in d1p1 d1p2; do
@@ -174,9 +174,9 @@ const CLONEZILLA_SERVER: &str = "
 
 const CLONEZILLA_CLIENT: &str = "
     set -e
-    for part in d1p1 d1p2; do
-        udp-receiver --nokbd --mcast-all-addr 224.0.0.1 --portbase 2232 2>>$DIR/$NAME.log | gzip -dc >$DIR/$NAME-$part
-    done";
+    common='--nokbd --mcast-all-addr 224.0.0.1 --portbase 2232'
+    udp-receiver $common 2>>$DIR/$NAME.log | gzip -dc >$DIR/$NAME-d1p1
+    udp-receiver $common --pipe 'gzip -dc' --file $DIR/$NAME-d1p2 2>>$DIR/$NAME.log";
 
 /// Runs scripts with our program under the names of udpcast's at the server and the first client. Checks both partitions.
 fn run_scripts(server: &str, client: &str) {

@@ -72,5 +72,5 @@ fn udpcast_session_shares_a_lossy_bottleneck_with_tcp() {
         source.number("cuts"),
     ));
     assert_eq!(source.number("completed"), 3.0);
-    assert!((0.25..=4.0).contains(&ratio), "{ratio}: {source:?}");
+    assert!((0.5..=2.0).contains(&ratio), "{ratio}: {source:?}");
 }
