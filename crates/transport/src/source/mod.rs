@@ -19,12 +19,14 @@ mod one_way;
 mod pace;
 mod pages;
 mod progress;
+mod rate_bounds;
 mod reachability;
 mod receipts;
 mod refusals;
 mod required_hosts;
 mod resuming;
 pub(crate) mod scheduler;
+mod start;
 mod status;
 mod stuck;
 mod window;
@@ -33,18 +35,17 @@ use crate::backoff::RequestRate;
 use crate::config::span;
 use crate::config::{OneWay, ReceiptKeys, RequiredHost, SlowReceiverPolicy, StartNow};
 use crate::endpoint::Transmit;
-use crate::error::{Error, StartError, SystemError, seconds};
+use crate::error::{Error, SystemError, seconds};
 use crate::event::{Event, RelayBelow};
-use crate::members::{MemberRecord, Members, Pace, Tally, onset};
+use crate::members::{MemberRecord, Members, Pace, Tally};
 use crate::object::ObjectError;
 use crate::trace::{Call, RELAY, SOURCE, Scope};
 use crate::withdrawals::Slices;
 use block_source::Leisure;
 use budget::Budget;
 use bursts::Bursts;
-use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl, Stamp};
+use faircast_core::node::{Cx, Departure, Effects, Source as _, Stamp};
 use faircast_core::packet::{Data, Layer, ReceiverId, Seq, SessionId};
-use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{Scheme, StatedRate};
 use faircast_core::time::{Rate, Span, Time};
@@ -598,82 +599,6 @@ impl SourceSession {
         Ok(())
     }
 
-    /// Returns the time from which no further receiver is expected to join, if the newest receiver joined at `last_received`.
-    fn settled_at(&self, last_received: Time) -> Time {
-        last_received + (self.setup.spread * 2).max(Span::from_millis(20)) + onset(self.setup.spread)
-    }
-
-    /// Returns the time of the start if no other receiver joins.
-    fn start_at(&self, last_received: Time) -> Time {
-        if let Some(at) = self.begins_at() {
-            return at;
-        }
-        let waited = Time::ZERO + self.setup.join_timeout;
-        match self.setup.expect {
-            _ if !self.scheduler.may_start() => Time::NEVER,
-            None if self.members.receivers() > 0 && self.roll.absent().is_empty() => {
-                self.settled_at(last_received).min(waited)
-            }
-            _ => waited,
-        }
-    }
-
-    fn consider_start(&mut self, last_received: Time, now: Time) {
-        if let Some(at) = self.begins_at() {
-            if now >= at {
-                self.begin(now);
-            }
-            return;
-        }
-        if !self.scheduler.may_start() {
-            return;
-        }
-        let joined = self.members.receivers();
-        let settled = joined > 0 && now >= self.settled_at(last_received);
-        let waited = now.since(Time::ZERO) >= self.setup.join_timeout;
-        let asked = self.setup.start.is_asked() && joined > 0;
-        let enough = match self.setup.expect {
-            Some(expected) => joined >= u64::from(expected),
-            None => settled,
-        } && self.roll.absent().is_empty();
-        if !enough && !waited && !asked {
-            return;
-        }
-        // The join timeout covers the waiting before the start and at the end: the remainder is available at the end.
-        self.clocks.wait_left =
-            if asked { Span::ZERO } else { self.setup.join_timeout.saturating_sub(now.since(Time::ZERO)) };
-        if joined == 0 {
-            let error = Error::Start(StartError::NoReceiver {
-                group: self.setup.groups[0],
-                waited: Duration::from_nanos(self.setup.join_timeout.as_nanos()),
-                ttl: self.setup.ttl,
-                port: self.setup.local.port(),
-                each: self.not_here(),
-            });
-            // The receivers must be notified of the end: relays without receivers, and receivers whose answers were lost, still
-            // wait for content.
-            self.fail(error, now);
-            return;
-        }
-        if let Some(expected) = self.setup.expect.filter(|expected| joined < u64::from(*expected)) {
-            let when = if asked {
-                String::new()
-            } else {
-                format!(" within {}", seconds(self.setup.join_timeout.as_secs_f64()))
-            };
-            self.events.push_back(Event::warning(format!(
-                "{joined} of {expected} receivers have joined{when}; starting with them"
-            )));
-        }
-        if let Some(names) = self.roll.named(&self.refusals) {
-            self.events.push_back(Event::warning(format!("not joined: {names}")));
-        }
-        if self.all_resume() {
-            self.resume();
-        }
-        self.begin(now);
-    }
-
     /// Ends a relay's session when the upstream session is over and no downstream receiver needs this session.
     fn end_with_source(&mut self, now: Time) {
         let is_open = matches!(self.phase, Phase::Gathering { .. } | Phase::Sending);
@@ -763,20 +688,6 @@ impl SourceSession {
         if !matches!(self.phase, Phase::Closing { .. } | Phase::Over) {
             self.close(now);
         }
-    }
-
-    /// Sets the rate bounds of the scheme. The bound of `--slow` does not apply while deferred receivers are served.
-    fn bound_rate(&mut self, now: Time) {
-        let floor = match self.setup.slow {
-            SlowReceiverPolicy::Floor(rate) | SlowReceiverPolicy::Drop(rate) => Some(rate),
-            SlowReceiverPolicy::Follow => None,
-        };
-        let serving_deferred = self.serving == Serving::Deferred;
-        let floor = floor.filter(|_| !serving_deferred);
-        let lowest = [Some(self.setup.scheme.bounds().min), self.setup.min, floor].into_iter().flatten();
-        let min = lowest.fold(Rate::ZERO, Rate::max);
-        let max = self.setup.max.unwrap_or(self.setup.scheme.bounds().max).min(self.flood.limit()).max(min);
-        self.control(SourceControl::Limits(Bounds { min, max }), now);
     }
 }
 

@@ -3,9 +3,8 @@
 //! The source ignores all arriving packets. Receivers complete each block from symbols of several rounds. A later session with
 //! the same content supplies symbols that are still missing.
 
-use super::{Phase, SourceSession};
+use super::SourceSession;
 use crate::config::{OneWay, Repeat, span};
-use faircast_core::node::{Cx, Source as _, SourceControl};
 use faircast_core::time::{Span, Time};
 
 /// Duration of announcements before the first data packet. Receivers must receive and parse one of the more than ten
@@ -16,23 +15,6 @@ impl SourceSession {
     /// Returns the start of the content in a session without feedback; `None` if the session waits for receivers.
     pub(super) fn begins_at(&self) -> Option<Time> {
         self.setup.one_way.map(|_| Time::ZERO + ANNOUNCED_FOR)
-    }
-
-    /// Starts to send.
-    pub(super) fn begin(&mut self, now: Time) {
-        self.scheduler.welcome();
-        self.pass_rate_to_scheduler();
-        self.scheduler.start(now);
-        self.phase = Phase::Sending;
-        self.setup.start.end();
-        // The number includes members that have not proved yet that they receive the source: these members have one second to do
-        // so.
-        self.answering = self.members.answering();
-        self.control(SourceControl::Members(self.answering), now);
-        self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
-        self.refuse_effects(now);
-        self.clocks.status_at = now;
-        self.clocks.announce_at = now + Span::from_millis(500);
     }
 
     /// Repeats pages once a second, because late joiners and receivers that have lost a page cannot request pages.

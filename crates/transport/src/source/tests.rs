@@ -7,7 +7,9 @@ use super::*;
 use crate::endpoint::Endpoint as _;
 use crate::event::Subscription;
 use crate::object::{ObjectStream, verify_block};
+use faircast_core::node::SourceControl;
 use faircast_core::packet::{Echo, Flags, Payload, Report, ReportContent};
+use faircast_core::rate::Bounds;
 use faircast_fec::{Shape, decode};
 use faircast_wire::{
     Announce, Kind, Member as MemberReport, MemberState, Message, Name, Newest, ReceiverCodec, Status, parse,
