@@ -54,6 +54,7 @@ impl args::Send {
             (Feature::Pipe, "-", self.paths.iter().any(|path| path == Path::new("-"))),
             (Feature::Name, "--name", self.name.is_some()),
             (Feature::Metadata, "--preserve", !self.preserve.is_nothing()),
+            (Feature::StartTime, "--start-at", self.start_at.is_some()),
             (Feature::Links, "--copy-links", self.copy_links),
             (Feature::Links, "--copy-unsafe-links", self.copy_unsafe_links),
         ];
@@ -245,6 +246,7 @@ mod tests {
             is_refused(&format!("faircast send Cargo.toml --wire pgm --{option}"), name);
             is_refused(&format!("faircast send Cargo.toml --wire alc --rate 1M --{option}"), name);
         }
+        is_refused("faircast send Cargo.toml --wire pgm --start-at 02:00", "start-at");
         is_refused("faircast send Cargo.toml --wire pgm --rate 1M", "rate");
         is_refused("faircast send Cargo.toml --wire alc --max 3M", "max");
         is_refused("faircast send - --wire alc --rate 1M", "-");

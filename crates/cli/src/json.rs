@@ -173,6 +173,7 @@ mod tests {
                         host: "lab-09".into(),
                         reason: "its disk is full".into(),
                     }],
+                    seconds_to_start: Some(3_600),
                 }),
                 layers: Some(Subscription { joined: 3, of: 8 }),
                 limited_by: Some(Limit::Window),

@@ -2,7 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`args`] [`values`] | command line arguments |
+//! | [`args`] [`values`] [`day`] | command line arguments |
 //! | [`session`] | `send`, `stream`, `recv`: arguments, resolution, execution |
 //! | [`serve`] | `recv --serve`: successive and concurrent sessions |
 //! | [`report`] [`shortfall`] | outcome of every receiver, in a file |
@@ -25,6 +25,7 @@ mod buffers;
 #[cfg(feature = "simulator")]
 mod campaign;
 mod clean;
+mod day;
 mod demo;
 mod doctor;
 mod failure;

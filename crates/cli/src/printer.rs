@@ -14,6 +14,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 /// The endpoint whose session is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -482,18 +483,23 @@ const NAMED: usize = 4;
 
 /// Describes the receivers that have joined before the start.
 fn waiting(joining: &Joining) -> String {
-    let Joining { joined, expected, absent, failed } = joining;
-    let Some(expected) = expected else { return format!("waiting: {}", units::count(*joined, "receiver")) };
+    let Joining { joined, expected, absent, failed, seconds_to_start } = joining;
+    let start = seconds_to_start.map(|secs| format!(", start in {}", units::age(Duration::from_secs(secs))));
+    let start = start.unwrap_or_default();
+    let Some(expected) = expected else {
+        return format!("waiting: {}{start}", units::count(*joined, "receiver"));
+    };
     let missing = expected.saturating_sub(*joined).max(absent.len() as u64);
     if failed.is_empty() {
         let names = named(absent.iter().cloned());
         let names = names.map_or_else(String::new, |names| format!(": {names}"));
-        return format!("waiting: {missing} of {} missing{names}", units::count(*expected, "receiver"));
+        let expected = units::count(*expected, "receiver");
+        return format!("waiting: {missing} of {expected} missing{names}{start}");
     }
     let failed = failed.iter().map(|one| format!("{} failed ({})", one.host, one.reason));
     let absent = absent.iter().map(|host| format!("{host} has not joined"));
     let names = named(failed.chain(absent)).unwrap_or_default();
-    format!("waiting: {joined} of {expected} ready; {names}")
+    format!("waiting: {joined} of {expected} ready; {names}{start}")
 }
 
 /// Returns a few names, safe for a terminal; `None` without names.
@@ -566,7 +572,6 @@ fn fraction(part: u64, whole: u64) -> f64 {
 mod tests {
     use super::*;
     use faircast::event::{Busy, IncompleteReceiver};
-    use std::time::Duration;
 
     fn halfway() -> Progress {
         Progress {
@@ -610,11 +615,16 @@ mod tests {
                 expected: Some(30),
                 absent: absent.iter().map(|name| (*name).to_owned()).collect(),
                 failed: failed.iter().map(incomplete).collect(),
+                seconds_to_start: (joined == 30).then_some(5_400),
             };
             Progress { joining: Some(joining), ..halfway() }
         };
         let line = |progress| progress_line(Role::Source, &progress);
         assert_eq!(line(joining(16, &[], &[])), "12 s  waiting: 14 of 30 receivers missing");
+        assert_eq!(
+            line(joining(30, &[], &[])),
+            "12 s  waiting: 0 of 30 receivers missing, start in 90 minutes"
+        );
         assert_eq!(
             line(joining(28, &["lab-07", "lab-12"], &[])),
             "12 s  waiting: 2 of 30 receivers missing: lab-07, lab-12"

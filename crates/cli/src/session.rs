@@ -88,6 +88,7 @@ impl args::Send {
         let content = send_content(self.paths, self.name)?;
         let mut resolved = resolve_sending(content, self.session, self.sending, self.output_options)?;
         resolved.config.one_way = one_way;
+        resolved.config.start_at = self.start_at;
         resolved.warnings.extend(one_way.map(|one_way| fixed_rate_warning(one_way.rate)));
         resolved.config.preserve = self.preserve;
         resolved.config.follow = match (self.copy_links, self.copy_unsafe_links) {

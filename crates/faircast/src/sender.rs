@@ -10,7 +10,7 @@ use faircast_core::schemes::Scheme;
 use faircast_core::spec::SpecError;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Sends content to all receivers of the group. Settings that the caller does not change have the values of [`SendConfig::new`].
 ///
@@ -202,6 +202,12 @@ impl Sender {
     /// Sets the time to wait for receivers to join.
     pub fn join_timeout(mut self, timeout: Duration) -> Sender {
         self.config.join_timeout = timeout;
+        self
+    }
+
+    /// Sets the time at which the session starts to send. Receivers can join until then.
+    pub fn start_at(mut self, time: SystemTime) -> Sender {
+        self.config.start_at = Some(time);
         self
     }
 

@@ -15,7 +15,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 pub use crate::object::{Durability, KeepPartial, OverwritePolicy, ReplayPolicy};
 pub use faircast_host::pipe::Pacing;
@@ -294,7 +294,10 @@ pub struct SendConfig {
     /// `expect` and `required` demand. After all receivers have left, the source waits for further receivers for the rest of this
     /// time.
     pub join_timeout: Duration,
-    /// Ends the waiting before the start.
+    /// Time at which the session starts to send. Receivers join from now on, and `join_timeout` ends no earlier. `None`: as soon as
+    /// receivers have joined.
+    pub start_at: Option<SystemTime>,
+    /// Ends the waiting before the start, also before `start_at`.
     pub start: StartNow,
     /// Duration of silence, unreachability or network failure after which receivers are given up.
     pub idle_timeout: Duration,
@@ -499,6 +502,7 @@ impl SendConfig {
             required: Vec::new(),
             receipts: None,
             join_timeout: Duration::from_secs(10),
+            start_at: None,
             start: StartNow::default(),
             idle_timeout: IDLE_TIMEOUT,
             datagram: None,

@@ -321,6 +321,8 @@ pub struct Joining {
     pub absent: Vec<String>,
     /// Receivers that have joined and failed, at most 8.
     pub failed: Vec<IncompleteReceiver>,
+    /// Seconds until the start time, if it is in the future.
+    pub seconds_to_start: Option<u64>,
 }
 
 impl Joining {

@@ -131,6 +131,7 @@ fn source(file: &Path, slow: SlowReceiverPolicy, setup: u8) -> source::SourceSes
         expect: None,
         required: Vec::new(),
         join_timeout: Duration::from_secs(30),
+        not_before: Time::ZERO,
         start: crate::config::StartNow::default(),
         ttl: 1,
         idle_timeout: Duration::from_secs(30),

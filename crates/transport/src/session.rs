@@ -25,6 +25,7 @@ use faircast_wire::{
     Form, KeyRing, Name, ReceiverCodec, SourceCodec, Spacing, TransferId, data_header_len, group_of,
 };
 use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Default number of source symbols per block. Such a block fits in a processor's cache, and is large enough for an efficient
 /// erasure code (`docs/design/delivery.md`).
@@ -49,6 +50,15 @@ pub struct Host {
     pub disk: Disk,
     /// The worker for a receiver's long-running jobs.
     pub worker: Worker,
+}
+
+impl Host {
+    /// Returns the session time of this time of the clock. A time in the past is session time zero.
+    fn session_time(&self, at: Option<SystemTime>) -> Time {
+        let here = UNIX_EPOCH + Duration::from_nanos(self.unix_nanos);
+        let left = at.and_then(|at| at.duration_since(here).ok());
+        left.map_or(Time::ZERO, |left| self.now + span(left))
+    }
 }
 
 /// A session of a source.
@@ -207,6 +217,7 @@ fn source_at(
         expect,
         required: config.required,
         join_timeout: config.join_timeout,
+        not_before: at.session_time(config.start_at),
         start: config.start,
         ttl: config.ttl,
         idle_timeout: config.idle_timeout,
@@ -363,7 +374,6 @@ mod tests {
     use crate::error::Class;
     use faircast_core::time::Rate;
     use std::path::PathBuf;
-    use std::time::Duration;
 
     fn config(scheme: &str, group: &str) -> SendConfig {
         let (group, scheme) = (group.parse().expect("a group"), scheme.parse().expect("a scheme"));

@@ -6,7 +6,7 @@ mod receipt;
 pub mod relay;
 mod unanswered;
 
-use crate::values;
+use crate::{day, values};
 use clap::{Args, Parser, Subcommand, ValueHint};
 pub use clean::Clean;
 use faircast::config::{default_group_here, default_scheme};
@@ -22,7 +22,7 @@ pub use relay::{Relay, Role};
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 pub use unanswered::Unanswered;
 
 /// Send files and live streams to many receivers over IP multicast, with TCP-fair congestion control.
@@ -269,6 +269,7 @@ pub struct OutputOptions {
     faircast send models/ notes.txt --key lab.key --iface eth0\n  \
     faircast send rootfs/ --preserve all           with `recv --preserve all` as root\n  \
     faircast send disk.img --slow floor:50M        serve slow hosts last\n  \
+    faircast send disk.img --start-at 02:00        at night; receivers join until then\n  \
     faircast send disk.img --cc rlc                in layers: each host at its own rate\n  \
     faircast send log.txt --wire pgm --framing zmq     to ZeroMQ's epgm:// subscribers\n  \
     faircast send maps/ --one-way --rate 5M        without feedback, to `recv --one-way`\n  \
@@ -289,6 +290,10 @@ pub struct Send {
     /// Transmission without feedback.
     #[command(flatten)]
     pub unanswered: Unanswered,
+    /// Start to send at this time: `HH:MM` today or tomorrow, or a date and time as in `2026-12-24T02:00`. Receivers join from
+    /// now on; Enter or `faircast start` starts the session earlier
+    #[arg(help_heading = "Receivers", long, value_name = "TIME", value_parser = day::start_time)]
+    pub start_at: Option<SystemTime>,
     /// Also send these attributes, separated by commas: `owner`, `setid`, `acls`, `xattrs`, `privileged`, `all`. Receivers
     /// apply them with their own --preserve
     #[arg(help_heading = "Files", long, value_name = "ATTRIBUTES", value_parser = values::preserve, default_value = "", hide_default_value = true)]

@@ -372,3 +372,14 @@ fn impossible_output_directory_is_refused_at_the_start() {
     }
     assert!(receiving(&["recv", "--out", "not/yet/there"]).is_ok());
 }
+
+#[test]
+fn start_time_is_a_time_of_day_or_a_date() {
+    let Resolved { config, .. } =
+        sending(&["send", "Cargo.toml", "--start-at", "02:00"]).expect("the next such time");
+    let now = std::time::SystemTime::now();
+    let left = config.start_at.and_then(|at| at.duration_since(now).ok()).expect("it is in the future");
+    assert!(left <= std::time::Duration::from_secs(90_000), "{left:?}");
+    let past = refused(&["send", "Cargo.toml", "--start-at", "2020-01-01T02:00"]);
+    assert!(past.contains("is in the past"), "{past}");
+}

@@ -118,6 +118,8 @@ pub enum Feature {
     Expected,
     /// Waiting for a list of receivers.
     ReceiverList,
+    /// Sending from a time of the clock on.
+    StartTime,
     /// A report on every receiver.
     ReceiverReport,
     /// A port to which receivers send their feedback.

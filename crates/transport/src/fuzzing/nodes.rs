@@ -167,6 +167,7 @@ impl Setting {
             expect: None,
             required: Vec::new(),
             join_timeout: IDLE_TIMEOUT,
+            not_before: Time::ZERO,
             start: crate::config::StartNow::default(),
             ttl: 1,
             idle_timeout: IDLE_TIMEOUT,

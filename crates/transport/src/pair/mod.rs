@@ -18,6 +18,7 @@ mod agreement;
 mod blackhole;
 mod changed_files;
 mod clocks;
+mod day;
 mod determinism;
 mod failure;
 mod feedback;

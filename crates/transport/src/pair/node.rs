@@ -60,6 +60,7 @@ pub(super) struct Offer {
     expect: Option<u32>,
     required: Vec<RequiredHost>,
     join_timeout: Duration,
+    not_before: Time,
     pub(super) start: StartNow,
     idle_timeout: Duration,
     spread: Span,
@@ -90,6 +91,7 @@ impl Offer {
             expect: None,
             required: Vec::new(),
             join_timeout: Duration::from_secs(10),
+            not_before: Time::ZERO,
             start: StartNow::default(),
             idle_timeout: IDLE_TIMEOUT,
             spread: Span::from_millis(10),
@@ -134,6 +136,11 @@ impl Offer {
 
     pub(super) fn wait_secs(self, secs: u64) -> Offer {
         Offer { join_timeout: Duration::from_secs(secs), ..self }
+    }
+
+    /// Sends no content in the first `secs` seconds.
+    pub(super) fn not_before_secs(self, secs: u64) -> Offer {
+        Offer { not_before: Time::ZERO + Span::from_secs(secs), ..self }
     }
 
     pub(super) fn datagrams_of(self, bytes: usize) -> Offer {
@@ -385,6 +392,7 @@ impl SourceNode {
             expect: offer.expect,
             required: offer.required.clone(),
             join_timeout: offer.join_timeout,
+            not_before: offer.not_before,
             start: offer.start.clone(),
             ttl: 1,
             idle_timeout: offer.idle_timeout,

@@ -609,6 +609,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         // The timeouts below exceed the duration of every run, so that the source gives up no silent receiver.
         ttl: 1,
         join_timeout: Duration::from_secs(3600),
+        not_before: Time::ZERO,
         start: crate::config::StartNow::default(),
         idle_timeout: Duration::from_secs(3600),
         spread: Span::from_millis(10),

@@ -136,6 +136,7 @@ impl Branch {
             expect: None,
             required: Vec::new(),
             join_timeout: FOR_EVER,
+            not_before: Time::ZERO,
             start: StartNow::default(),
             ttl,
             idle_timeout,

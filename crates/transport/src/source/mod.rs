@@ -107,6 +107,8 @@ pub(crate) struct Setup {
     /// Hosts that must receive all content.
     pub(crate) required: Vec<RequiredHost>,
     pub(crate) join_timeout: Duration,
+    /// Session time before which no content is sent. Until then, receivers may join.
+    pub(crate) not_before: Time,
     pub(crate) start: StartNow,
     /// Time to live of packets, for log lines: the maximum number of routers on the path, plus one.
     pub(crate) ttl: u8,
@@ -179,6 +181,7 @@ struct Fixed {
     max: Option<Rate>,
     expect: Option<u32>,
     join_timeout: Span,
+    not_before: Time,
     start: StartNow,
     ttl: u8,
     idle_timeout: Span,
@@ -265,6 +268,7 @@ impl SourceSession {
                 max: setup.max,
                 expect: setup.expect,
                 join_timeout: span(setup.join_timeout),
+                not_before: setup.not_before,
                 start: setup.start,
                 ttl: setup.ttl,
                 idle_timeout: span(setup.idle_timeout),

@@ -14,7 +14,7 @@ const ANNOUNCED_FOR: Span = Span::from_secs(1);
 impl SourceSession {
     /// Returns the start of the content in a session without feedback; `None` if the session waits for receivers.
     pub(super) fn begins_at(&self) -> Option<Time> {
-        self.setup.one_way.map(|_| Time::ZERO + ANNOUNCED_FOR)
+        self.setup.one_way.map(|_| (Time::ZERO + ANNOUNCED_FOR).max(self.setup.not_before))
     }
 
     /// Repeats pages once a second, because late joiners and receivers that have lost a page cannot request pages.

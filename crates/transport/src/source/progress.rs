@@ -33,6 +33,11 @@ fn below(member: &MemberRecord) -> Option<IncompleteReceiver> {
     })
 }
 
+/// Returns the number of whole seconds from `now` to `at`, rounded up; `None` if `at` is not later.
+fn seconds_between(now: Time, at: Time) -> Option<u64> {
+    (at > now).then(|| at.since(now).as_nanos().div_ceil(1_000_000_000))
+}
+
 /// Returns a description of a failed member.
 fn incomplete(member: &MemberRecord) -> IncompleteReceiver {
     IncompleteReceiver { host: member.host.clone(), reason: feedback::reason(member) }
@@ -216,7 +221,7 @@ impl SourceSession {
     }
 
     /// Returns the state of joining before the start.
-    fn joining(&self) -> Option<Joining> {
+    fn joining(&self, now: Time) -> Option<Joining> {
         if self.begins_at().is_some() || !matches!(self.phase, Phase::Gathering { .. }) {
             return None;
         }
@@ -229,6 +234,7 @@ impl SourceSession {
             expected: self.setup.expect.map(u64::from),
             absent: self.roll.absent().iter().take(Joining::NAMED).map(ToString::to_string).collect(),
             failed: named.map(|(_, member)| incomplete(member)).collect(),
+            seconds_to_start: seconds_between(now, self.setup.not_before),
         })
     }
 
@@ -280,7 +286,7 @@ impl SourceSession {
             representative,
             receivers: self.members.receivers(),
             verified: self.members.verified(),
-            joining: self.joining(),
+            joining: self.joining(now),
             layers: self.layers_on(),
             limited_by: limit.as_ref().map(|(limit, _)| *limit),
             window_of: limit.and_then(|(_, host)| host),

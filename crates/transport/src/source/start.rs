@@ -19,14 +19,27 @@ impl SourceSession {
         if let Some(at) = self.begins_at() {
             return at;
         }
-        let waited = Time::ZERO + self.setup.join_timeout;
+        let waited = self.waits_until();
+        let first = self.setup.not_before;
         match self.setup.expect {
             _ if !self.scheduler.may_start() => Time::NEVER,
             None if self.members.receivers() > 0 && self.roll.absent().is_empty() => {
-                self.settled_at(last_received).min(waited)
+                self.settled_at(last_received).max(first).min(waited)
             }
+            Some(_) if self.have_all_joined() => first,
             _ => waited,
         }
+    }
+
+    /// Returns the end of the waiting for receivers before the start.
+    fn waits_until(&self) -> Time {
+        (Time::ZERO + self.setup.join_timeout).max(self.setup.not_before)
+    }
+
+    /// Whether the expected receivers have joined; without this number, at least one receiver.
+    fn have_all_joined(&self) -> bool {
+        let joined = self.members.receivers();
+        joined >= self.setup.expect.map_or(1, u64::from) && self.roll.absent().is_empty()
     }
 
     pub(super) fn consider_start(&mut self, last_received: Time, now: Time) {
@@ -40,23 +53,19 @@ impl SourceSession {
             return;
         }
         let joined = self.members.receivers();
-        let settled = joined > 0 && now >= self.settled_at(last_received);
-        let waited = now.since(Time::ZERO) >= self.setup.join_timeout;
+        let until = self.waits_until();
         let asked = self.setup.start.is_asked() && joined > 0;
-        let enough = match self.setup.expect {
-            Some(expected) => joined >= u64::from(expected),
-            None => settled,
-        } && self.roll.absent().is_empty();
-        if !enough && !waited && !asked {
+        let is_settled = self.setup.expect.is_some() || now >= self.settled_at(last_received);
+        let enough = self.have_all_joined() && is_settled && now >= self.setup.not_before;
+        if !enough && now < until && !asked {
             return;
         }
         // The join timeout covers the waiting before the start and at the end: the remainder is available at the end.
-        self.clocks.wait_left =
-            if asked { Span::ZERO } else { self.setup.join_timeout.saturating_sub(now.since(Time::ZERO)) };
+        self.clocks.wait_left = if asked { Span::ZERO } else { until.since(now) };
         if joined == 0 {
             let error = Error::Start(StartError::NoReceiver {
                 group: self.setup.groups[0],
-                waited: Duration::from_nanos(self.setup.join_timeout.as_nanos()),
+                waited: Duration::from_nanos(until.as_nanos()),
                 ttl: self.setup.ttl,
                 port: self.setup.local.port(),
                 each: self.not_here(),
@@ -67,11 +76,8 @@ impl SourceSession {
             return;
         }
         if let Some(expected) = self.setup.expect.filter(|expected| joined < u64::from(*expected)) {
-            let when = if asked {
-                String::new()
-            } else {
-                format!(" within {}", seconds(self.setup.join_timeout.as_secs_f64()))
-            };
+            let when =
+                if asked { String::new() } else { format!(" within {}", seconds(until.as_secs_f64())) };
             self.events.push_back(Event::warning(format!(
                 "{joined} of {expected} receivers have joined{when}; starting with them"
             )));

@@ -149,6 +149,7 @@ impl Run {
             expect: Some(1),
             required: Vec::new(),
             join_timeout: Duration::from_secs(10),
+            not_before: Time::ZERO,
             start: StartNow::default(),
             ttl: 1,
             idle_timeout: Duration::from_secs(60),
