@@ -203,6 +203,16 @@ pub enum Usage {
         /// The given maximum rate.
         max: faircast_core::time::Rate,
     },
+    /// A limit of `--bandwidth` is below another rate.
+    #[error(
+        "the lowest limit of `--bandwidth` ({lowest}) is below the rate of `{option}`; lower the rate of `{option}`, or raise that limit"
+    )]
+    BandwidthTooLow {
+        /// The option with the other rate.
+        option: &'static str,
+        /// The lowest limit.
+        lowest: faircast_core::time::Rate,
+    },
     /// A key file cannot be read.
     #[error("cannot read the key file {}: {source}; make one with `faircast keygen {}` and copy it to every host", .path.display(), .path.display())]
     KeyUnreadable {

@@ -116,6 +116,7 @@ impl Source {
             (Feature::Scheme, "--cc", sending.cc.is_some()),
             (Feature::LeastRate, "--min", sending.min.is_some()),
             (Feature::HighestRate, "--max", sending.max.is_some()),
+            (Feature::DayLimits, "--bandwidth", sending.bandwidth.is_some()),
         ];
         refuse(format, &asked)?;
         let rate = unanswered.and_then(|options| options.rate);
@@ -247,6 +248,7 @@ mod tests {
             is_refused(&format!("faircast send Cargo.toml --wire alc --rate 1M --{option}"), name);
         }
         is_refused("faircast send Cargo.toml --wire pgm --start-at 02:00", "start-at");
+        is_refused("faircast send Cargo.toml --wire pgm --bandwidth 5M", "bandwidth");
         is_refused("faircast send Cargo.toml --wire pgm --rate 1M", "rate");
         is_refused("faircast send Cargo.toml --wire alc --max 3M", "max");
         is_refused("faircast send - --wire alc --rate 1M", "-");

@@ -8,7 +8,7 @@ use crate::printer::{self, EventPrinter, Human, Keyboard, Level, Reader, Role};
 use crate::report::ReportFile;
 use crate::shortfall::{failure_kind, sent_shortfall};
 use crate::{buffers, hosts, key, receipt, system, units, wording};
-use faircast::config::{BadLimits, Multicast, Unicast, check_limits};
+use faircast::config::{BadLimits, DayLimits, Multicast, Unicast, check_limits};
 use faircast::event::{HostOutcome, LayersReport};
 use faircast::object::KeepPartial;
 use faircast::{
@@ -108,6 +108,7 @@ fn refuse_answers(sending: &args::Sending) -> Result<(), Usage> {
         ("--cc", sending.cc.is_some(), "the rate is fixed, without congestion control"),
         ("--min", sending.min.is_some(), fixed),
         ("--max", sending.max.is_some(), fixed),
+        ("--bandwidth", sending.bandwidth.is_some(), fixed),
         ("--slow", sending.slow != SlowReceiverPolicy::Follow, silent),
         ("--expect", sending.expect.is_some(), silent),
         ("--receivers", sending.receivers.is_some(), silent),
@@ -333,6 +334,7 @@ fn resolve_sending(
     output_options: OutputOptions,
 ) -> Result<Resolved<SendConfig>, Usage> {
     check_rates(sending.min, sending.max, sending.slow)?;
+    check_bandwidth(&sending)?;
     let mut warnings = Vec::new();
     let key = read_key(session.key.as_deref(), &mut warnings)?;
     if key.is_none() && !sending.no_key {
@@ -353,6 +355,7 @@ fn resolve_sending(
     config.spacing = sending.layers_by.into();
     config.min = sending.min;
     config.max = sending.max;
+    config.day_limits = sending.bandwidth;
     config.slow = sending.slow;
     config.key = key.map(|ring| ring.first().clone());
     config.sign = sign;
@@ -385,6 +388,17 @@ fn unicast(session: &args::SessionArgs, sending: &args::Sending) -> Result<Optio
     unicast.multicast = multicast;
     unicast.memory = sending.memory;
     Ok(Some(unicast))
+}
+
+/// Checks that the lowest limit of the day is consistent with the other rates.
+fn check_bandwidth(sending: &args::Sending) -> Result<(), Usage> {
+    let Some(lowest) = sending.bandwidth.as_ref().and_then(DayLimits::lowest) else { return Ok(()) };
+    let option = match check_limits(sending.min, Some(lowest), sending.slow) {
+        Ok(()) => return Ok(()),
+        Err(BadLimits::MinAboveMax { .. }) => "--min",
+        Err(BadLimits::SlowAboveMax { .. }) => "--slow",
+    };
+    Err(Usage::BandwidthTooLow { option, lowest })
 }
 
 pub(crate) fn check_rates(

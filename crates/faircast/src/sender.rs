@@ -1,5 +1,6 @@
 //! Sources for programs.
 
+use crate::config::DayLimits;
 use crate::session::{self, Session};
 use crate::{
     Content, Error, Event, FollowLinks, GroupKey, Input, LayerInput, MemoryFile, OneWay, Preserve, Rate,
@@ -151,6 +152,12 @@ impl Sender {
     /// Sets the maximum rate of all layers together.
     pub fn max(mut self, rate: Rate) -> Sender {
         self.config.max = Some(rate);
+        self
+    }
+
+    /// Limits the rate by the local time of day. A lower maximum rate applies, too.
+    pub fn day_limits(mut self, limits: DayLimits) -> Sender {
+        self.config.day_limits = Some(limits);
         self
     }
 

@@ -56,6 +56,7 @@ impl Format for Alc {
                 Feature::HighestRate,
                 "the rate does not change; set a fixed rate, or send in fewer layers (`rlc,layers=N`)",
             ),
+            (Feature::DayLimits, "the rate does not change"),
             (Feature::SourceNames, "sources do not send their names"),
             (Feature::Sync, "files are not flushed one by one"),
             (Feature::Replacement, "sessions do not name their source"),

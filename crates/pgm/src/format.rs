@@ -77,6 +77,7 @@ impl Format for Pgm {
                 Feature::Port,
                 "receivers send NAKs to the port that nak-port sets at the source and at the receivers",
             ),
+            (Feature::DayLimits, "its maximum rate is fixed; set it with max"),
             (Feature::Unicast, "PGM is multicast"),
             (Feature::OneWay, ANSWERS),
             (Feature::FixedRate, ANSWERS),

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+pub use crate::day_limits::{DayLimits, DayPeriod, Overlap, UtcOffset};
 pub use crate::object::{Durability, KeepPartial, OverwritePolicy, ReplayPolicy};
 pub use faircast_host::pipe::Pacing;
 
@@ -273,9 +274,11 @@ pub struct SendConfig {
     pub min: Option<Rate>,
     /// Maximum rate, all layers together.
     pub max: Option<Rate>,
+    /// Limits of the rate by the time of day; a lower `max` applies, too. The clock is read once, at the start of the session.
+    pub day_limits: Option<DayLimits>,
     /// Action taken for slow receivers. Layered schemes have their own policy and require [`SlowReceiverPolicy::Follow`].
     pub slow: SlowReceiverPolicy,
-    /// If set, sends without feedback, and ignores `min`, `max`, `slow`, `expect`, `required`, `receipts` and `join_timeout`. Not
+    /// If set, sends without feedback, and ignores `min`, `max`, `day_limits`, `slow`, `expect`, `required`, `receipts` and `join_timeout`. Not
     /// possible with live streams, layered schemes and hosts that are served by unicast.
     pub one_way: Option<OneWay>,
     /// Key under which all packets are encrypted.
@@ -494,6 +497,7 @@ impl SendConfig {
             spacing: Spacing::Address,
             min: None,
             max: None,
+            day_limits: None,
             slow: SlowReceiverPolicy::Follow,
             one_way: None,
             key: None,

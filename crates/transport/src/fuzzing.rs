@@ -128,6 +128,7 @@ fn source(file: &Path, slow: SlowReceiverPolicy, setup: u8) -> source::SourceSes
         one_way: None,
         min: None,
         max: None,
+        day_limits: None,
         expect: None,
         required: Vec::new(),
         join_timeout: Duration::from_secs(30),

@@ -28,6 +28,7 @@ mod announced;
 mod backoff;
 pub mod config;
 pub mod datagram;
+mod day_limits;
 pub mod endpoint;
 pub mod error;
 pub mod event;

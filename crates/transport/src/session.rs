@@ -5,6 +5,7 @@ use crate::config::{
     Content, FilePolicy, ReceiveConfig, SendConfig, SlowReceiverPolicy, check_limits, span, spread_within,
 };
 use crate::datagram::overhead;
+use crate::day_limits::DayLimits;
 use crate::endpoint::Endpoint;
 use crate::error::{ConfigError, Error, Unlayered};
 use crate::event::{Event, ReceiveReport, SendReport, Setting, TransferName};
@@ -20,7 +21,7 @@ use faircast_core::own;
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
-use faircast_core::time::Time;
+use faircast_core::time::{Rate, Time};
 use faircast_wire::{
     Form, KeyRing, Name, ReceiverCodec, SourceCodec, Spacing, TransferId, data_header_len, group_of,
 };
@@ -142,7 +143,8 @@ impl Receiver {
 /// # Errors
 /// If the configuration is contradictory.
 pub fn check(config: &mut SendConfig) -> Result<Vec<SocketAddr>, Error> {
-    check_limits(config.min, config.max, config.slow)?;
+    let lowest = config.day_limits.as_ref().and_then(DayLimits::lowest);
+    check_limits(config.min, config.max.into_iter().chain(lowest).reduce(Rate::min), config.slow)?;
     if let Some(own) = config.scheme.to_string().split(',').find(|part| part.contains(own::PREFIX)) {
         return Err(Error::Config(ConfigError::OwnScheme { own: own.to_owned() }));
     }
@@ -214,6 +216,7 @@ fn source_at(
         one_way: config.one_way,
         min: config.min,
         max: config.max,
+        day_limits: config.day_limits,
         expect,
         required: config.required,
         join_timeout: config.join_timeout,
@@ -372,7 +375,6 @@ mod tests {
     use crate::config::LayerInput;
     use crate::ends::Input;
     use crate::error::Class;
-    use faircast_core::time::Rate;
     use std::path::PathBuf;
 
     fn config(scheme: &str, group: &str) -> SendConfig {

@@ -9,7 +9,7 @@ mod unanswered;
 use crate::{day, values};
 use clap::{Args, Parser, Subcommand, ValueHint};
 pub use clean::Clean;
-use faircast::config::{default_group_here, default_scheme};
+use faircast::config::{DayLimits, default_group_here, default_scheme};
 use faircast::object::KeepPartial;
 use faircast::{Names, Preserve, SlowReceiverPolicy};
 use faircast_core::packet::Layer;
@@ -172,6 +172,10 @@ pub struct Sending {
     /// Maximum rate, in bit/s, as in 800k or 10M
     #[arg(help_heading = "Rate", long, value_name = "RATE", value_parser = values::rate)]
     pub max: Option<Rate>,
+    /// Maximum rate by the local time of day, as in `08:00-18:00 50M`. Separate several periods by commas; a rate without a period,
+    /// or `unlimited`, applies at all other times. A lower --max applies, too
+    #[arg(help_heading = "Rate", long, value_name = "PERIOD RATE,..", value_parser = day::limits)]
+    pub bandwidth: Option<DayLimits>,
     /// Policy for slow receivers: follow the slowest one (follow), serve slow receivers after all others (floor:RATE), or exclude
     /// them (drop:RATE)
     #[arg(help_heading = "Rate", long, value_name = "POLICY", value_parser = values::slow, default_value = "follow")]
@@ -268,6 +272,7 @@ pub struct OutputOptions {
     faircast send disk.img --receivers lab.txt --report lab.xml\n  \
     faircast send models/ notes.txt --key lab.key --iface eth0\n  \
     faircast send rootfs/ --preserve all           with `recv --preserve all` as root\n  \
+    faircast send disk.img --bandwidth \"08:00-18:00 50M\"      leave room during the day\n  \
     faircast send disk.img --slow floor:50M        serve slow hosts last\n  \
     faircast send disk.img --start-at 02:00        at night; receivers join until then\n  \
     faircast send disk.img --cc rlc                in layers: each host at its own rate\n  \

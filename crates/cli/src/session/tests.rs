@@ -383,3 +383,18 @@ fn start_time_is_a_time_of_day_or_a_date() {
     let past = refused(&["send", "Cargo.toml", "--start-at", "2020-01-01T02:00"]);
     assert!(past.contains("is in the past"), "{past}");
 }
+
+#[test]
+fn limit_of_the_day_below_another_rate_is_refused() {
+    let send = |more: &[&str]| {
+        let line = [&["send", "Cargo.toml", "--bandwidth", "08:00-18:00 5M, 50M"], more].concat();
+        sending(&line).map(|resolved| resolved.config.day_limits.and_then(|limits| limits.lowest()))
+    };
+    assert_eq!(send(&["--max", "9M"]).expect("the lower one applies"), Some(Rate::from_mbps(5.0)));
+    for (more, option) in [(["--min", "6M"], "--min"), (["--slow", "drop:6M"], "--slow")] {
+        let error = send(&more).expect_err("it makes no sense").to_string();
+        assert!(error.contains("`--bandwidth` (5") && error.contains(option), "{error}");
+    }
+    let error = send(&["--one-way", "--rate", "1M"]).expect_err("the rate is fixed").to_string();
+    assert!(error.contains("--bandwidth") && error.contains("--one-way"), "{error}");
+}

@@ -138,6 +138,8 @@ pub enum Feature {
     LeastRate,
     /// A maximum rate.
     HighestRate,
+    /// A maximum rate that depends on the time of day.
+    DayLimits,
     /// Selecting sources by the names that the sources state.
     SourceNames,
     /// Incomplete content that is stored for later sessions.

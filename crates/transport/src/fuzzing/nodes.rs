@@ -164,6 +164,7 @@ impl Setting {
             one_way: None,
             min: None,
             max: Some(Rate::from_mbps(1.0)),
+            day_limits: None,
             expect: None,
             required: Vec::new(),
             join_timeout: IDLE_TIMEOUT,

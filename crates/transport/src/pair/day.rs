@@ -1,8 +1,11 @@
 //! Sessions that depend on the time of day.
 
+use super::node::UNIX_SECS;
 use super::*;
+use crate::config::{DayLimits, DayPeriod};
 use crate::error::{Error, StartError};
 use faircast_core::schemes::{CATALOGUE, Scheme};
+use faircast_core::time::Rate;
 
 /// Time at which these sessions may start. It is later than the idle timeout of sources and receivers.
 const START: u64 = 90;
@@ -89,4 +92,51 @@ fn source_without_receivers_fails_at_the_start_time() {
         panic!("{:?}", net.sources[source].ended);
     };
     assert_eq!(waited.as_secs(), START);
+}
+
+/// Time of the clock at the start of these sessions: 08:00 UTC.
+const EIGHT: u32 = (UNIX_SECS % 86_400) as u32;
+
+/// Limits the rate to 1 Mbit/s from 10 s to 25 s after 08:00 by a clock that is an hour ahead of UTC.
+fn limits() -> DayLimits {
+    let at = |secs: u32| EIGHT + 3_600 + secs;
+    let period = DayPeriod { from: at(10), to: at(25), limit: Some(Rate::from_mbps(1.0)) };
+    DayLimits::new(vec![period], None, |_| 3_600).expect("one period")
+}
+
+/// Returns the mean rate of the source between two times in seconds, in Mbit/s.
+fn mbps(net: &Net, source: usize, from: u64, to: u64) -> f64 {
+    let bytes = net.trace.sent[source].between(Time::ZERO + secs(from), Time::ZERO + secs(to));
+    bytes as f64 * 8.0 / (to - from) as f64 / 1e6
+}
+
+/// Layers that the limit has switched off are joined again up to 30 s after its end.
+#[test]
+fn rate_respects_the_limit_of_the_time_of_day_with_every_scheme() {
+    for entry in CATALOGUE {
+        let mut net = Net::new(7).with_trunk(Link::millis(5).mbps(5.0).fifo(20_000));
+        let all = net.receivers(2, Link::millis(5), Link::millis(5));
+        let offer = Offer::zeros(30_000_000).by(entry.name).at_most_mbps(4.0);
+        let source = net.source(offer.limited_by_day(limits()));
+        net.run_for(secs(65));
+        let rates = [(3, 10), (12, 25), (57, 65)].map(|(from, to)| mbps(&net, source, from, to));
+        println!("{}: {rates:.2?} Mbit/s", entry.name);
+        let [before, limited, after] = rates;
+        assert!((0.7..=1.1).contains(&limited), "{}: {limited}", entry.name);
+        assert!(before > 1.5 && after > 1.5, "{}: {before} before, {after} after", entry.name);
+        net.run_to_end(secs(600));
+        net.assert_all_verified(source, all);
+    }
+}
+
+#[test]
+fn lower_one_of_two_limits_applies() {
+    let mut net = Net::new(8).with_trunk(Link::millis(5).mbps(8.0).fifo(40_000));
+    net.receivers(1, Link::millis(5), Link::millis(5));
+    let source = net.source(Offer::zeros(20_000_000).at_most_mbps(2.0).limited_by_day(limits()));
+    net.run_for(secs(45));
+    let rates = [(4, 10), (12, 25), (30, 45)].map(|(from, to)| mbps(&net, source, from, to));
+    for (rate, limit) in rates.into_iter().zip([2.0, 1.0, 2.0]) {
+        assert!((0.8 * limit..=1.1 * limit).contains(&rate), "{rates:?}");
+    }
 }

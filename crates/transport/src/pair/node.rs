@@ -7,6 +7,7 @@ use super::streams::LiveInput;
 use crate::config::{
     Destination, OneWay, ReceiptKeys, Repeat, ReplayPolicy, RequiredHost, SlowReceiverPolicy, StartNow,
 };
+use crate::day_limits::DayLimits;
 use crate::endpoint::{Datagram, Endpoint, HostEvent};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
@@ -57,6 +58,7 @@ pub(super) struct Offer {
     one_way: Option<OneWay>,
     min: Option<Rate>,
     max: Option<Rate>,
+    day_limits: Option<DayLimits>,
     expect: Option<u32>,
     required: Vec<RequiredHost>,
     join_timeout: Duration,
@@ -88,6 +90,7 @@ impl Offer {
             one_way: None,
             min: None,
             max: None,
+            day_limits: None,
             expect: None,
             required: Vec::new(),
             join_timeout: Duration::from_secs(10),
@@ -178,6 +181,11 @@ impl Offer {
 
     pub(super) fn at_most_mbps(self, rate: f64) -> Offer {
         Offer { max: Some(Rate::from_mbps(rate)), ..self }
+    }
+
+    /// Limits the rate by the time of day.
+    pub(super) fn limited_by_day(self, limits: DayLimits) -> Offer {
+        Offer { day_limits: Some(limits), ..self }
     }
 
     /// Uses the feedback spread of a large network.
@@ -389,6 +397,7 @@ impl SourceNode {
             one_way: offer.one_way,
             min: offer.min,
             max: offer.max,
+            day_limits: offer.day_limits.clone(),
             expect: offer.expect,
             required: offer.required.clone(),
             join_timeout: offer.join_timeout,

@@ -604,6 +604,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         one_way: None,
         min: None,
         max: None,
+        day_limits: None,
         expect: Some(star.leaves.len() as u32),
         required: Vec::new(),
         // The timeouts below exceed the duration of every run, so that the source gives up no silent receiver.

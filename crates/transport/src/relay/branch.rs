@@ -133,6 +133,7 @@ impl Branch {
             one_way: None,
             min: None,
             max,
+            day_limits: None,
             expect: None,
             required: Vec::new(),
             join_timeout: FOR_EVER,

@@ -34,6 +34,7 @@ mod window;
 use crate::backoff::RequestRate;
 use crate::config::span;
 use crate::config::{OneWay, ReceiptKeys, RequiredHost, SlowReceiverPolicy, StartNow};
+use crate::day_limits::DayLimits;
 use crate::endpoint::Transmit;
 use crate::error::{Error, SystemError, seconds};
 use crate::event::{Event, RelayBelow};
@@ -103,6 +104,8 @@ pub(crate) struct Setup {
     pub(crate) one_way: Option<OneWay>,
     pub(crate) min: Option<Rate>,
     pub(crate) max: Option<Rate>,
+    /// Limits of the rate by the time of day.
+    pub(crate) day_limits: Option<DayLimits>,
     pub(crate) expect: Option<u32>,
     /// Hosts that must receive all content.
     pub(crate) required: Vec<RequiredHost>,
@@ -149,6 +152,8 @@ pub(crate) struct SourceSession {
     followed: Option<(ReceiverId, Time)>,
     counts: Counts,
     left: SendTimes,
+    /// Limit of the rate at this time of day.
+    day_limit: Rate,
     rest: stuck::Rest,
     bursts: Bursts,
     /// Number of members whose answers the scheme expects.
@@ -179,6 +184,7 @@ struct Fixed {
     one_way: Option<OneWay>,
     min: Option<Rate>,
     max: Option<Rate>,
+    day_limits: Option<DayLimits>,
     expect: Option<u32>,
     join_timeout: Span,
     not_before: Time,
@@ -266,6 +272,7 @@ impl SourceSession {
                 one_way: setup.one_way,
                 min: setup.min,
                 max: setup.max,
+                day_limits: setup.day_limits,
                 expect: setup.expect,
                 join_timeout: span(setup.join_timeout),
                 not_before: setup.not_before,
@@ -308,6 +315,7 @@ impl SourceSession {
             followed: None,
             counts: Counts::default(),
             left: SendTimes::default(),
+            day_limit: Rate::UNLIMITED,
             rest: stuck::Rest::default(),
             bursts: if setup.one_way.is_some() { Bursts::one_by_one() } else { Bursts::new() },
             answering: 0,
@@ -321,6 +329,7 @@ impl SourceSession {
             failure: None,
             scope,
         };
+        session.follow_the_day(now);
         session.bound_rate(now);
         session
     }
@@ -405,6 +414,7 @@ impl SourceSession {
             self.pass_loss_to_scheduler();
             self.look_for_reach(now);
             self.limit_less(now);
+            self.follow_the_day(now);
             self.repeat_pages();
         }
         if let Err(error) = self.look_at_inputs(now) {

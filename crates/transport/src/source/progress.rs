@@ -307,7 +307,7 @@ impl SourceSession {
         Some(match host {
             Some(host) if held >= HELD_PART => (Limit::Window, Some(host)),
             _ if (bytes as f64) * 8.0 < allowed.bps() * USED_PART => (Limit::Application, None),
-            _ if self.setup.max.is_some_and(|max| allowed.bps() >= max.bps()) => (Limit::Max, None),
+            _ if self.max_rate().is_some_and(|max| allowed.bps() >= max.bps()) => (Limit::Max, None),
             _ => (Limit::Congestion, None),
         })
     }

@@ -146,6 +146,7 @@ impl Run {
             one_way: None,
             min: None,
             max: None,
+            day_limits: None,
             expect: Some(1),
             required: Vec::new(),
             join_timeout: Duration::from_secs(10),
