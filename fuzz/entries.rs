@@ -215,6 +215,7 @@ fn announce() -> Message<'static> {
         name: Name::EMPTY,
         layers: 1,
         options: Name::EMPTY,
+        to_hosts: Name::EMPTY,
         signer: 0,
         signature: None,
     })

@@ -109,6 +109,7 @@ impl Source {
             (Feature::SlowPolicy, "--slow", sending.slow != SlowReceiverPolicy::Follow),
             (Feature::Expected, "--expect", sending.expect.is_some()),
             (Feature::ReceiverList, "--receivers", sending.receivers.is_some()),
+            (Feature::ReceiverNames, "--to-hosts", !sending.to_hosts.is_empty()),
             (Feature::ReceiverReport, "--report", sending.report.is_some()),
             (Feature::Port, "--port", sending.port.is_some()),
             (Feature::Unicast, "--listen", sending.listen.is_some()),
@@ -249,6 +250,7 @@ mod tests {
         }
         is_refused("faircast send Cargo.toml --wire pgm --start-at 02:00", "start-at");
         is_refused("faircast send Cargo.toml --wire pgm --bandwidth 5M", "bandwidth");
+        is_refused("faircast send Cargo.toml --wire pgm --to-hosts lab-*", "to-hosts");
         is_refused("faircast send Cargo.toml --wire pgm --rate 1M", "rate");
         is_refused("faircast send Cargo.toml --wire alc --max 3M", "max");
         is_refused("faircast send - --wire alc --rate 1M", "-");

@@ -360,6 +360,7 @@ fn resolve_sending(
     config.key = key.map(|ring| ring.first().clone());
     config.sign = sign;
     config.expect = sending.expect;
+    config.to_hosts = sending.to_hosts;
     config.required =
         sending.receivers.as_deref().map(hosts::read_receivers).transpose()?.unwrap_or_default();
     config.receipts = sending.receipts.as_deref().map(receipt::read_receipt_keys).transpose()?;

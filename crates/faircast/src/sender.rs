@@ -206,6 +206,13 @@ impl Sender {
         self
     }
 
+    /// Sends to the receivers whose host names match one of these patterns, in which `*` stands for any characters. Other receivers store
+    /// nothing. All patterns together have at most 63 bytes, with a comma between two of them.
+    pub fn to_hosts<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Sender {
+        self.config.to_hosts = patterns.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// Sets the time to wait for receivers to join.
     pub fn join_timeout(mut self, timeout: Duration) -> Sender {
         self.config.join_timeout = timeout;

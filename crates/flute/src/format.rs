@@ -43,6 +43,7 @@ impl Format for Alc {
             (Feature::SlowPolicy, SILENT),
             (Feature::Expected, SILENT),
             (Feature::ReceiverList, SILENT),
+            (Feature::ReceiverNames, SILENT),
             (Feature::StartTime, "receivers do not join; run the command at that time"),
             (Feature::ReceiverReport, SILENT),
             (Feature::Port, SILENT),

@@ -71,6 +71,7 @@ impl Format for Pgm {
             (Feature::SlowPolicy, "PGM receivers do not report their progress"),
             (Feature::Expected, SILENT),
             (Feature::ReceiverList, SILENT),
+            (Feature::ReceiverNames, SILENT),
             (Feature::StartTime, SILENT),
             (Feature::ReceiverReport, "PGM receivers do not report their progress"),
             (

@@ -288,6 +288,10 @@ pub struct SendConfig {
     /// Expected number of receivers. The session starts when this number of receivers have joined, and ends when this number have
     /// completed.
     pub expect: Option<u32>,
+    /// Patterns of the names of the receivers that take part; `*` stands for any characters. If the list is empty, all receivers take
+    /// part. A pattern matches a host name in full, or up to its first dot; case is ignored. All patterns together have at most 63
+    /// bytes, with a comma between two of them.
+    pub to_hosts: Vec<String>,
     /// Hosts that must receive all content. The session starts when these hosts have joined, and the report lists absent hosts.
     pub required: Vec<RequiredHost>,
     /// Accepted keys for receipts: each receiver must sign its receipt with one of these keys. If no keys are set, receipts are
@@ -503,6 +507,7 @@ impl SendConfig {
             key: None,
             sign: None,
             expect: None,
+            to_hosts: Vec::new(),
             required: Vec::new(),
             receipts: None,
             join_timeout: Duration::from_secs(10),

@@ -118,6 +118,11 @@ pub enum JoinObstacle {
         "a session was found that this host does not accept: its source has another name, or its content is too large"
     )]
     NotAccepted,
+    /// A session was found whose source sends to other hosts only.
+    #[error(
+        "a session was found that is for other hosts: its source names the hosts that take part, and this host is not one of them; nothing of it is stored"
+    )]
+    OtherHosts,
     /// A session was found whose packet size and symbol size contradict each other.
     #[error("a session was found whose announced packet size does not fit its symbols")]
     PacketSize,
@@ -372,6 +377,16 @@ pub enum ConfigError {
     )]
     SchemeOptions {
         /// Length of the options, in bytes.
+        len: usize,
+        /// Room in the announcement, in bytes.
+        most: usize,
+    },
+    /// The patterns of the receivers' names are too long.
+    #[error(
+        "the patterns of the receivers' names take {len} bytes, but the announcement has room for {most}: set fewer or shorter patterns"
+    )]
+    HostPatterns {
+        /// Length of the patterns, in bytes.
         len: usize,
         /// Room in the announcement, in bytes.
         most: usize,

@@ -22,6 +22,7 @@ use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Time};
+use faircast_wire::encode::MAX_ANNOUNCE;
 use faircast_wire::{
     Form, KeyRing, Name, ReceiverCodec, SourceCodec, Spacing, TransferId, data_header_len, group_of,
 };
@@ -198,6 +199,7 @@ fn source_at(
             most: Name::MAX,
         }));
     }
+    let to_hosts = patterns(&config.to_hosts, datagram)?;
     let expect = expected(&config);
     let setup = source::Setup {
         codec: SourceCodec::new(session, config.key.as_ref(), salt),
@@ -218,6 +220,7 @@ fn source_at(
         max: config.max,
         day_limits: config.day_limits,
         expect,
+        to_hosts,
         required: config.required,
         join_timeout: config.join_timeout,
         not_before: at.session_time(config.start_at),
@@ -229,6 +232,16 @@ fn source_at(
         started: at.unix_nanos,
     };
     Ok(source::SourceSession::new(setup, at.now))
+}
+
+/// Returns the patterns of the hosts that take part, as the announcement has them.
+fn patterns(to_hosts: &[String], datagram: usize) -> Result<Name, Error> {
+    let joined = to_hosts.join(",");
+    // Without patterns, an announcement fits the smallest datagram.
+    let room = if joined.is_empty() { 0 } else { datagram.saturating_sub(MAX_ANNOUNCE + 2) };
+    let most = room.min(Name::MAX);
+    let name = Name::new(&joined).ok().filter(|_| joined.len() <= most);
+    name.ok_or(Error::Config(ConfigError::HostPatterns { len: joined.len(), most }))
 }
 
 /// Returns the number of receivers to wait for: at least the number of required hosts.

@@ -188,6 +188,15 @@ impl SessionFilter {
     }
 }
 
+/// Whether a host name matches one of these patterns, which are separated by commas. A pattern matches the name in full, or up to its
+/// first dot; case is ignored. Without patterns, every name matches.
+pub(crate) fn is_one_of(host: &str, patterns: &str) -> bool {
+    let host = host.to_lowercase();
+    let (short, _) = host.split_once('.').unwrap_or((&host, ""));
+    let fits = |pattern: &str| is_like(&host, pattern) || is_like(short, pattern);
+    patterns.is_empty() || patterns.to_lowercase().split(',').any(fits)
+}
+
 /// Whether a name matches a pattern, in which `*` stands for any characters.
 fn is_like(name: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
@@ -224,6 +233,16 @@ mod tests {
         others
             .iter()
             .for_each(|(name, pattern)| assert!(!is_like(name, pattern), "{name} is not like {pattern}"));
+    }
+
+    #[test]
+    fn host_is_matched_without_case_and_with_or_without_its_domain() {
+        for patterns in ["", "lab-*", "office,LAB-07", "lab-07.example.org", "*.example.org", "*"] {
+            assert!(is_one_of("Lab-07.example.org", patterns), "{patterns}");
+        }
+        for patterns in ["lab-0", "office,room-*", ",", "lab-07.example"] {
+            assert!(!is_one_of("Lab-07.example.org", patterns), "{patterns}");
+        }
     }
 
     #[test]

@@ -63,6 +63,7 @@ fn announce() -> Message<'static> {
         layers: 1,
         options: Name::EMPTY,
         signer: 0,
+        to_hosts: Name::EMPTY,
         signature: None,
     })
 }

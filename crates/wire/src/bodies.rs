@@ -2,7 +2,7 @@
 
 use crate::codec::Quantised;
 use crate::codec::{
-    BitRate, Bits32, Codec, Counter, Fraction, PacketSize, Rounded, U24, U32OrNone, U64OrNone,
+    BitRate, Bits32, Codec, Counter, Fraction, PacketSize, RareName, Rounded, U24, U32OrNone, U64OrNone,
 };
 use crate::error::{EncodeError, ParseError};
 use crate::field::{Layout, Shape, fields_of, len_of};
@@ -200,6 +200,7 @@ body! {
         name: Name, "host name of the source, or name of the content; at most 63 bytes";
         options: Name, "options of the scheme that differ from its preset; at most 63 bytes";
         signer: Bits32, "for signed content: fingerprint of the source's public key; 0: not signed";
+        to_hosts: RareName, "patterns of the host names of the receivers that take part, separated by commas; `*` stands for any characters. Nothing: all receivers; at most 63 bytes";
         signature: Option<[u8; 64]>, "for signed content: the source's signature over all values that relays may not change";
     }
 }

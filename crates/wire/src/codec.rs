@@ -80,6 +80,8 @@ pub(crate) enum BitRate {}
 pub(crate) enum Fraction {}
 /// Size of a packet on the link with all its headers, in bytes.
 pub(crate) enum PacketSize {}
+/// A name that takes no bytes when it is empty. Readers that do not know the field refuse a message with such a name.
+pub(crate) enum RareName {}
 
 impl U24 {
     pub(crate) const MAX: u32 = 0xff_ffff;
@@ -529,45 +531,66 @@ impl Codec for ReceiverId {
     }
 }
 
-impl Codec for Name {
+macro_rules! texts {
+    ($($text:ident)*) => {$(
+        impl Codec for $text {
+            type Value = $text;
+            const SHAPE: Shape = Shape::Text($text::MAX);
+
+            #[inline]
+            fn put(out: &mut Vec<u8>, _field: &'static str, value: &$text) -> Result<(), EncodeError> {
+                put_text(out, value.as_str());
+                Ok(())
+            }
+
+            #[inline]
+            fn read(r: &mut Reader<'_>, field: &'static str) -> Result<$text, ParseError> {
+                read_text(r, field, $text::MAX).map($text::clipped)
+            }
+
+            #[cfg(feature = "testing")]
+            fn any() -> BoxedStrategy<$text> {
+                any::<String>().prop_map(|text| $text::clipped(&text)).boxed()
+            }
+        }
+    )*};
+}
+
+texts! { Name Words }
+
+impl RareName {
+    /// The byte before the text. The next field begins with a byte 0 or 1.
+    const MARK: u8 = 2;
+}
+
+impl Codec for RareName {
     type Value = Name;
-    const SHAPE: Shape = Shape::Text(Name::MAX);
+    const SHAPE: Shape = Shape::RareText(Name::MAX);
 
     #[inline]
     fn put(out: &mut Vec<u8>, _field: &'static str, value: &Name) -> Result<(), EncodeError> {
-        put_text(out, value.as_str());
+        if !value.is_empty() {
+            out.push(RareName::MARK);
+            put_text(out, value.as_str());
+        }
         Ok(())
     }
 
     #[inline]
     fn read(r: &mut Reader<'_>, field: &'static str) -> Result<Name, ParseError> {
-        read_text(r, field, Name::MAX).map(Name::clipped)
+        if r.rest().first() != Some(&RareName::MARK) {
+            return Ok(Name::EMPTY);
+        }
+        r.take(field, 1)?;
+        match Name::read(r, field)? {
+            name if name.is_empty() => Err(ParseError::BadValue { field, value: 0 }),
+            name => Ok(name),
+        }
     }
 
     #[cfg(feature = "testing")]
     fn any() -> BoxedStrategy<Name> {
-        any::<String>().prop_map(|text| Name::clipped(&text)).boxed()
-    }
-}
-
-impl Codec for Words {
-    type Value = Words;
-    const SHAPE: Shape = Shape::Text(Words::MAX);
-
-    #[inline]
-    fn put(out: &mut Vec<u8>, _field: &'static str, value: &Words) -> Result<(), EncodeError> {
-        put_text(out, value.as_str());
-        Ok(())
-    }
-
-    #[inline]
-    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<Words, ParseError> {
-        read_text(r, field, Words::MAX).map(Words::clipped)
-    }
-
-    #[cfg(feature = "testing")]
-    fn any() -> BoxedStrategy<Words> {
-        any::<String>().prop_map(|text| Words::clipped(&text)).boxed()
+        prop_oneof![Just(Name::EMPTY), Name::any()].boxed()
     }
 }
 

@@ -164,6 +164,13 @@ function Cursor:fields(fields, tree)
       local len = self:take(1, field.name):uint()
       if len > 63 then self:fail(field.name .. " is too long") end
       if len > 0 then tree:add(field.proto, self:take(len, field.name)) end
+    elseif shape == "rare text" then
+      if self:left() > 0 and self.buffer(self.at, 1):uint() == 2 then
+        self:take(1, field.name)
+        local len = self:take(1, field.name):uint()
+        if len > 63 then self:fail(field.name .. " is too long") end
+        if len > 0 then tree:add(field.proto, self:take(len, field.name)) end
+      end
     elseif shape == "optional" then
       local has = self:take(1, field.name):uint()
       if has > 1 then self:fail(field.name .. " is neither there nor not") end

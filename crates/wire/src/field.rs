@@ -37,6 +37,8 @@ pub enum Shape {
     Optional(usize),
     /// One byte with the length, followed by at most this many bytes of UTF-8.
     Text(usize),
+    /// Nothing, or a byte 2 and a text of at most this many bytes. The next field never begins with a byte 2.
+    RareText(usize),
     /// These fields, one after the other. They are shown in place of the group.
     Group(&'static [Field]),
     /// Two bytes: the number of entries of the next list that has no count yet.
@@ -70,7 +72,7 @@ impl Shape {
             Shape::Float => Some(4),
             Shape::Address => Some(18),
             Shape::Group(fields) => fixed_len(fields),
-            Shape::Optional(_) | Shape::Text(_) | Shape::List(_) => None,
+            Shape::Optional(_) | Shape::Text(_) | Shape::RareText(_) | Shape::List(_) => None,
         }
     }
 }
@@ -104,14 +106,14 @@ pub(crate) const fn len_of(fields: &[Field]) -> usize {
     }
 }
 
-/// Returns the maximum length of these fields in bytes, without the entries of their lists.
+/// Returns the maximum length of these fields in bytes, without rare texts and the entries of their lists.
 pub(crate) const fn max_without_lists(fields: &[Field]) -> usize {
     let (mut sum, mut at) = (0, 0);
     while at < fields.len() {
         sum += match fields[at].shape {
             Shape::Optional(len) => 1 + len,
             Shape::Text(most) => 1 + most,
-            Shape::List(_) => 0,
+            Shape::RareText(_) | Shape::List(_) => 0,
             Shape::Group(fields) => max_without_lists(fields),
             _ => len_of(&[fields[at]]),
         };

@@ -38,6 +38,7 @@ fn lua_fields(table: &mut String, fields: &'static [Field], indent: &str) {
             Shape::Address => "shape = \"address\" ".into(),
             Shape::Optional(len) => format!("shape = \"optional\", len = {len} "),
             Shape::Text(_) => "shape = \"text\" ".into(),
+            Shape::RareText(_) => "shape = \"rare text\" ".into(),
             Shape::Count => "shape = \"count\" ".into(),
             Shape::Group(_) => unreachable!("flat lists have no groups"),
             Shape::List(fields) => {
@@ -101,6 +102,9 @@ fn markdown_rows(table: &mut String, fields: &'static [Field]) {
             }
             Shape::Group(_) => unreachable!("flat lists have no groups"),
             Shape::Text(_) => ("1 + n".into(), "; a byte n, then n bytes of UTF-8".into()),
+            Shape::RareText(_) => {
+                ("0 or 2 + n".into(), "; nothing, or a byte 2, a byte n, then n bytes of UTF-8".into())
+            }
             Shape::List(entry) => {
                 let parts: Vec<_> = flat(entry).map(entry_part).collect();
                 let size: usize = entry.iter().filter_map(|part| part.shape.fixed_len()).sum();

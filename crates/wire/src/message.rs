@@ -117,6 +117,9 @@ pub struct Announce {
     pub name: Name,
     /// The fingerprint of the source's public key, when its content is signed; 0 otherwise.
     pub signer: u32,
+    /// Patterns of the host names of the receivers that take part, separated by commas; `*` stands for any characters. If empty, all
+    /// receivers take part. Older programs refuse an announcement with patterns.
+    pub to_hosts: Name,
     /// The source's signature, when its content is signed ([`Announce::sign`]).
     pub signature: Option<Signature>,
 }

@@ -47,6 +47,11 @@ impl Name {
         name
     }
 
+    /// Whether the name is empty.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Returns the text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..usize::from(self.len)])

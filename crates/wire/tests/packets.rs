@@ -136,6 +136,8 @@ fn walk(fields: &'static [Field], bits: Names, bytes: &[u8], at: &mut usize, cou
             Shape::Count => counts.push(u16::from_be_bytes([bytes[*at], bytes[*at + 1]])),
             Shape::Optional(len) => *at += 1 + usize::from(bytes[*at]) * len,
             Shape::Text(_) => *at += 1 + usize::from(bytes[*at]),
+            Shape::RareText(_) if bytes[*at] == 2 => *at += 2 + usize::from(bytes[*at + 1]),
+            Shape::RareText(_) => {}
             Shape::List(entry) => {
                 for _ in 0..counts.remove(0) {
                     walk(entry, &[], bytes, at, &mut Vec::new());

@@ -198,6 +198,16 @@ pub struct Sending {
     /// are named
     #[arg(help_heading = "Receivers", long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["invite", "listen"])]
     pub receivers: Option<PathBuf>,
+    /// Send only to receivers whose host name matches this pattern; `*` matches any text. All other receivers store nothing. Can
+    /// be given several times
+    #[arg(
+        help_heading = "Receivers",
+        long,
+        value_name = "PATTERN",
+        value_delimiter = ',',
+        conflicts_with = "invite"
+    )]
+    pub to_hosts: Vec<String>,
     /// Write the outcome of every receiver to this file when the session ends: as JUnit XML if the name ends in .xml,
     /// otherwise as JSON
     #[arg(help_heading = "Output", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -274,6 +284,7 @@ pub struct OutputOptions {
     faircast send rootfs/ --preserve all           with `recv --preserve all` as root\n  \
     faircast send disk.img --bandwidth \"08:00-18:00 50M\"      leave room during the day\n  \
     faircast send disk.img --slow floor:50M        serve slow hosts last\n  \
+    faircast send disk.img --to-hosts 'lab-*'      other receivers store nothing\n  \
     faircast send disk.img --start-at 02:00        at night; receivers join until then\n  \
     faircast send disk.img --cc rlc                in layers: each host at its own rate\n  \
     faircast send log.txt --wire pgm --framing zmq     to ZeroMQ's epgm:// subscribers\n  \

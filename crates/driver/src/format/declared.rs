@@ -118,6 +118,8 @@ pub enum Feature {
     Expected,
     /// Waiting for a list of receivers.
     ReceiverList,
+    /// Selecting receivers by their host names.
+    ReceiverNames,
     /// Sending from a time of the clock on.
     StartTime,
     /// A report on every receiver.

@@ -149,6 +149,7 @@ fn leaping_stream() -> Vec<u8> {
             flags: Announce::LIVE,
             name: Name::EMPTY,
             signer: 0,
+            to_hosts: Name::EMPTY,
             signature: None,
         })
     };

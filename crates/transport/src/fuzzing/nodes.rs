@@ -166,6 +166,7 @@ impl Setting {
             max: Some(Rate::from_mbps(1.0)),
             day_limits: None,
             expect: None,
+            to_hosts: Name::EMPTY,
             required: Vec::new(),
             join_timeout: IDLE_TIMEOUT,
             not_before: Time::ZERO,

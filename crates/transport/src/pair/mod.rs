@@ -60,6 +60,7 @@ mod socket;
 mod startup;
 mod streams;
 mod takeover;
+mod targeted;
 mod trace;
 #[cfg(feature = "tracing")]
 mod traced;

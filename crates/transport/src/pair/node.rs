@@ -60,6 +60,7 @@ pub(super) struct Offer {
     max: Option<Rate>,
     day_limits: Option<DayLimits>,
     expect: Option<u32>,
+    to_hosts: &'static str,
     required: Vec<RequiredHost>,
     join_timeout: Duration,
     not_before: Time,
@@ -92,6 +93,7 @@ impl Offer {
             max: None,
             day_limits: None,
             expect: None,
+            to_hosts: "",
             required: Vec::new(),
             join_timeout: Duration::from_secs(10),
             not_before: Time::ZERO,
@@ -135,6 +137,11 @@ impl Offer {
     pub(super) fn require(self, names: &[&str]) -> Offer {
         let required: Vec<_> = names.iter().map(|name| RequiredHost::new(name)).collect();
         Offer { expect: Some(required.len() as u32), required, ..self }
+    }
+
+    /// Sends to hosts whose names match these patterns only.
+    pub(super) fn for_hosts(self, patterns: &'static str) -> Offer {
+        Offer { to_hosts: patterns, ..self }
     }
 
     pub(super) fn wait_secs(self, secs: u64) -> Offer {
@@ -327,6 +334,7 @@ impl SourceNode {
             flags: 0,
             name: empty,
             signer: 0,
+            to_hosts: Name::EMPTY,
             signature: None,
         }
     }
@@ -399,6 +407,7 @@ impl SourceNode {
             max: offer.max,
             day_limits: offer.day_limits.clone(),
             expect: offer.expect,
+            to_hosts: Name::new(offer.to_hosts).expect("short patterns"),
             required: offer.required.clone(),
             join_timeout: offer.join_timeout,
             not_before: offer.not_before,

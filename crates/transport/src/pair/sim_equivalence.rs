@@ -34,8 +34,7 @@ use faircast_core::packet::{
 use faircast_core::rate::start::Doubling;
 use faircast_core::rate::{Bounds, Start};
 use faircast_core::rng::Rng;
-use faircast_core::schemes::Scheme;
-use faircast_core::schemes::ormcc::Config;
+use faircast_core::schemes::{Scheme, ormcc::Config};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{
     FlowId, LinkId, Network, Options, PacketTransform, ReceiverSpec, SessionSpec, Tapped, TappedPacket,
@@ -606,6 +605,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         max: None,
         day_limits: None,
         expect: Some(star.leaves.len() as u32),
+        to_hosts: faircast_wire::Name::EMPTY,
         required: Vec::new(),
         // The timeouts below exceed the duration of every run, so that the source gives up no silent receiver.
         ttl: 1,

@@ -17,12 +17,13 @@ use crate::announced::{geometry_of, packet_size_fits, scheme_of};
 use crate::backoff;
 use crate::config::{FilePolicy, ReplayPolicy};
 use crate::endpoint::Backlog;
-use crate::error::{EndReason, Error, TransferError};
+use crate::error::{EndReason, Error, JoinObstacle, TransferError};
 use crate::event::Event;
 use crate::members::{alive_every, first_turn, stretched};
 use crate::membership::{FLOODED, MOVED, NOTHING_YET, RELAYS};
 use crate::object::host::quota::Quota;
 use crate::object::{Admission, Geometry, Origin, TransferId, Wanted};
+use crate::session_filter::is_one_of;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::{Cx, Effect};
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
@@ -60,6 +61,9 @@ impl ReceiverSession {
     ) {
         if self.setup.accept.has_ended(session) {
             return;
+        }
+        if self.setup.relay.is_none() && !is_one_of(&self.setup.host, announce.to_hosts.as_str()) {
+            return self.object(session, from, JoinObstacle::OtherHosts, now);
         }
         if self.is_anothers(session, &announce) {
             return self.yield_to(session, &announce, now);
@@ -112,7 +116,7 @@ impl ReceiverSession {
             return; // another part of this relay forwards it, or this relay announces it
         }
         if !self.setup.accept.takes(&announce) {
-            return self.object(session, from, crate::error::JoinObstacle::NotAccepted, now);
+            return self.object(session, from, JoinObstacle::NotAccepted, now);
         }
         if self.stream.is_none() && !self.setup.accept.has_place_for(from.ip()) {
             return self.object_to_another(session, &announce, from, now);
@@ -619,7 +623,7 @@ impl ReceiverSession {
 
     /// Returns the obstacle that would be reported if the search ended now.
     #[cfg(test)]
-    pub(crate) const fn seen(&self) -> Option<crate::error::JoinObstacle> {
+    pub(crate) const fn seen(&self) -> Option<JoinObstacle> {
         self.seen
     }
 

@@ -230,6 +230,7 @@ mod tests {
             flags,
             name: Default::default(),
             signer: 0,
+            to_hosts: faircast_wire::Name::EMPTY,
             signature: None,
         }
     }

@@ -231,6 +231,7 @@ const fn reason(seen: JoinObstacle) -> Option<RefusalReason> {
         JoinObstacle::PacketSize | JoinObstacle::Senseless => RefusalReason::Senseless,
         JoinObstacle::Stale
         | JoinObstacle::OneWay
+        | JoinObstacle::OtherHosts
         | JoinObstacle::Layered
         | JoinObstacle::NoAgents
         | JoinObstacle::NoRouter(_)

@@ -408,6 +408,7 @@ mod tests {
             flags: 0,
             name: Name::EMPTY,
             signer: 0,
+            to_hosts: Name::EMPTY,
             signature: None,
         }
     }

@@ -135,6 +135,7 @@ impl Branch {
             max,
             day_limits: None,
             expect: None,
+            to_hosts: faircast_wire::Name::EMPTY,
             required: Vec::new(),
             join_timeout: FOR_EVER,
             not_before: Time::ZERO,

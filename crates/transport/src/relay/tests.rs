@@ -45,6 +45,7 @@ fn announce(last: u8, hops: u8) -> Announce {
         flags: 0,
         name: Name::EMPTY,
         signer: 0,
+        to_hosts: Name::EMPTY,
         signature: None,
     }
 }

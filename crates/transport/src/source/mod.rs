@@ -50,7 +50,7 @@ use faircast_core::packet::{Data, Layer, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{Scheme, StatedRate};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{DataPacket, MemberState, Signed, SigningKey, SourceCodec, Spacing, TransferId};
+use faircast_wire::{DataPacket, MemberState, Name, Signed, SigningKey, SourceCodec, Spacing, TransferId};
 use pace::Pace as Pacing;
 use pages::Pages;
 use reachability::SendTimes;
@@ -107,6 +107,8 @@ pub(crate) struct Setup {
     /// Limits of the rate by the time of day.
     pub(crate) day_limits: Option<DayLimits>,
     pub(crate) expect: Option<u32>,
+    /// Patterns of the host names of the receivers that take part, separated by commas; empty: all receivers.
+    pub(crate) to_hosts: Name,
     /// Hosts that must receive all content.
     pub(crate) required: Vec<RequiredHost>,
     pub(crate) join_timeout: Duration,
@@ -186,6 +188,7 @@ struct Fixed {
     max: Option<Rate>,
     day_limits: Option<DayLimits>,
     expect: Option<u32>,
+    to_hosts: Name,
     join_timeout: Span,
     not_before: Time,
     start: StartNow,
@@ -274,6 +277,7 @@ impl SourceSession {
                 max: setup.max,
                 day_limits: setup.day_limits,
                 expect: setup.expect,
+                to_hosts: setup.to_hosts,
                 join_timeout: span(setup.join_timeout),
                 not_before: setup.not_before,
                 start: setup.start,

@@ -64,6 +64,7 @@ impl SourceSession {
             flags: self.announced_flags(),
             name: Name::clipped(&self.setup.name),
             signer: 0,
+            to_hosts: self.setup.to_hosts,
             signature: None,
         };
         if let Some(Err(error)) = self.pages.as_ref().map(|pages| pages.sign(&mut announce)) {

@@ -148,6 +148,7 @@ impl Run {
             max: None,
             day_limits: None,
             expect: Some(1),
+            to_hosts: Name::EMPTY,
             required: Vec::new(),
             join_timeout: Duration::from_secs(10),
             not_before: Time::ZERO,

@@ -117,6 +117,7 @@ pub fn announce() -> Announce {
         layers: 3,
         options: Name::new("beta=0.7,start=linear").expect("short"),
         signer: 0,
+        to_hosts: Name::EMPTY,
         signature: None,
     }
 }
@@ -252,6 +253,8 @@ pub fn from_source() -> Vec<(&'static str, Message<'static>)> {
     all.push(("announce", Message::Announce(announce())));
     let stream = Announce { stream_len: None, flags: Announce::LIVE, name: Name::EMPTY, ..announce() };
     all.push(("stream", Message::Announce(stream)));
+    let to_hosts = Name::new("lab-*,server").expect("short");
+    all.push(("targeted announce", Message::Announce(Announce { to_hosts, ..announce() })));
     all.push(("status", Message::Status(status())));
     let signature = [*b"half of a signature, 32 bytes of", *b" it, and the other half of these"];
     let signature: [u8; 64] = signature.as_flattened().try_into().expect("two halves");
