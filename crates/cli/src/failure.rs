@@ -67,6 +67,35 @@ pub enum Usage {
         /// Error in the text.
         reason: String,
     },
+    /// A setting of a configuration file is wrong.
+    #[error("{}, line {line}: {reason}", .path.display())]
+    Setting {
+        /// Path of the file.
+        path: PathBuf,
+        /// Line number.
+        line: usize,
+        /// The error, with advice.
+        reason: String,
+    },
+    /// A configuration file cannot be read.
+    #[error("cannot read the configuration file {}: {source}; correct it, or name another file with --config", .path.display())]
+    ConfigUnreadable {
+        /// Path of the file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// Other users can change a configuration file.
+    #[error(
+        "the configuration file {} is refused, because other users can change {}; let only root or this user own it and write to it, or use `--config /dev/null`",
+        .path.display(), .what.display()
+    )]
+    ConfigExposed {
+        /// Path of the file.
+        path: PathBuf,
+        /// The file, or the directory that contains it.
+        what: PathBuf,
+    },
     /// A directory of public keys cannot be read.
     #[error("cannot read the keys in {}: {source}", .path.display())]
     KeysUnreadable {

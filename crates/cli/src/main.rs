@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`args`] [`values`] [`day`] | command line arguments |
+//! | [`settings`] | options from configuration files; `config` |
 //! | [`session`] | `send`, `stream`, `recv`: arguments, resolution, execution |
 //! | [`serve`] | `recv --serve`: successive and concurrent sessions |
 //! | [`report`] [`shortfall`] | outcome of every receiver, in a file |
@@ -51,6 +52,7 @@ mod schema;
 mod schemes;
 mod serve;
 mod session;
+mod settings;
 mod shortfall;
 #[cfg(feature = "simulator")]
 mod sim;
@@ -70,7 +72,6 @@ use crate::outlet::Outlet;
 use crate::printer::{Keyboard, Role};
 use crate::session::{Output, Resolved, Screen};
 use crate::stand_in::StandIn;
-use clap::Parser;
 use faircast::{Class, FormatSource, SendConfig, Stop};
 use indicatif::ProgressDrawTarget;
 use std::io::{self, Write as _};
@@ -79,7 +80,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     failure::conclude(match StandIn::called(std::env::args_os()) {
         Ok(Some(program)) => stand_in_for(program),
-        Ok(None) => dispatch(Cli::parse().command),
+        Ok(None) => settings::parse(std::env::args_os().collect()).and_then(dispatch),
         Err(usage) => Err(usage.into()),
     })
 }
@@ -99,7 +100,7 @@ fn stand_in_for(program: StandIn) -> Result<(), Failure> {
     }
 }
 
-fn dispatch(command: Command) -> Result<(), Failure> {
+fn dispatch(Cli { command, config }: Cli) -> Result<(), Failure> {
     let (mut out, mut people) = (io::stdout(), io::stderr());
     match command {
         Command::Send(send) => {
@@ -141,6 +142,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
             in_session(Channel::Relay, |output, stop| relay::run(resolved, output, stop))
         }
         Command::Clean(clean) => clean::run(&clean, &mut out),
+        Command::Config { command } => settings::run(&command, config.as_deref(), &mut out),
         Command::Keygen(keygen) => key::run(keygen.resolve()?, &mut out, &mut people),
         Command::Key(args::Key { command: args::KeyCommand::Show(show) }) => key::show(&show, &mut out),
         Command::Receipt(args::Receipt { command: args::ReceiptCommand::Verify(verify) }) => {

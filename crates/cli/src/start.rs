@@ -95,7 +95,7 @@ fn session(pid: i32) -> Option<Waiting> {
     let words: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
     let program = words.first()?.rsplit('/').next()?;
     let is_session =
-        program == "faircast" && words.get(1).is_some_and(|verb| matches!(*verb, "send" | "stream"));
+        program == "faircast" && words[1..].iter().any(|verb| matches!(*verb, "send" | "stream"));
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
     let catches = u64::from_str_radix(caught.trim(), 16).ok()? & (1 << (SIGUSR1 - 1)) != 0;
     (is_session && catches).then(|| Waiting { pid, line: format!("faircast {}", words[1..].join(" ")) })

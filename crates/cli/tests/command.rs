@@ -279,3 +279,49 @@ fn interrupted_receiver_ends_cleanly_with_exit_code_1() {
     assert!(last.starts_with(r#"{"event":"done","ok":false,"stopped":true,"#), "{last}");
     assert_eq!(child.wait().expect("it ends").code(), Some(1));
 }
+
+/// Writes a user's configuration file. Returns the output of a command that reads it.
+fn configured(directory: &std::path::Path, file: &str, arguments: &[&str]) -> (i32, String, String) {
+    let place = directory.join("faircast");
+    std::fs::create_dir_all(&place).expect("a directory");
+    std::fs::write(place.join("faircast.toml"), file).expect("a file");
+    let output = faircast(arguments).env("XDG_CONFIG_HOME", directory).output().expect("the binary starts");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (output.status.code().expect("no signal"), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn options_of_the_users_file_are_in_force_and_shown() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = "[send]\nmax = \"40M\"\nmin = \"50M\"\n";
+    let (code, shown, _) = configured(directory.path(), file, &["config"]);
+    let path = directory.path().join("faircast/faircast.toml").display().to_string();
+    assert!(code == 0 && shown.contains(&format!("# {path}: read\n")), "{shown}");
+    assert!(shown.contains(&format!("[send]\nmax = \"40M\"  # {path}, line 2\n")), "{shown}");
+    let (_, shown, _) = configured(directory.path(), file, &["config", "send"]);
+    assert!(shown.contains("\nttl = \"1\"  # default\n") && shown.contains("max = \"40M\"  # "), "{shown}");
+    assert!(
+        shown.contains("\n# expect is not set\n") && shown.contains("\nquiet = false  # default\n"),
+        "{shown}"
+    );
+    let (code, _, error) = configured(directory.path(), file, &["send", "Cargo.toml"]);
+    assert!(code == 2 && error.contains("`--min` (50.0 Mbit/s) is above `--max` (40.0 Mbit/s)"), "{error}");
+    let (code, shown, _) = configured(directory.path(), file, &["--config", "/dev/null", "config"]);
+    assert!(code == 0 && !shown.contains("40M"), "{shown}");
+}
+
+#[test]
+fn wrong_and_exposed_configuration_files_are_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().expect("a directory");
+    let (code, _, error) = configured(directory.path(), "[recv]\nserv = true\n", &["config"]);
+    assert!(code == 2 && error.contains("line 2: `recv` has no option `serv`"), "{error}");
+    assert!(error.contains("a similar name is `serve`"), "{error}");
+    let path = directory.path().join("faircast/faircast.toml");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).expect("our own file");
+    let (code, _, error) = configured(directory.path(), "", &["config"]);
+    assert!(code == 2 && error.contains("other users can change"), "{error}");
+    let missing = directory.path().join("none.toml").display().to_string();
+    let (code, _, error) = ended(&["config", "--config", &missing]);
+    assert!(code == 2 && error.contains("cannot read the configuration file"), "{error}");
+}

@@ -37,6 +37,9 @@ pub use unanswered::Unanswered;
                   or changed files."
 )]
 pub struct Cli {
+    /// Read options from this configuration file instead of /etc/faircast/faircast.toml and the user's file; `/dev/null`: from none
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
     /// Command to run.
     #[command(subcommand)]
     pub command: Command,
@@ -72,6 +75,13 @@ pub enum Command {
     Doctor(Doctor),
     /// List or remove partial files of receivers
     Clean(Clean),
+    /// Show the options in configuration files, or all options of a command, and where each value comes from
+    #[command(after_help = "Examples:\n  faircast config\n  faircast config send\n  faircast config sim run")]
+    Config {
+        /// Command, as in `send` or `sim run` [default: the settings of all files]
+        #[arg(value_name = "COMMAND")]
+        command: Vec<String>,
+    },
     /// Print a Wireshark dissector for faircast's packets
     Dissector,
     /// Simulate 10,000 receivers, send to four on this host, and print the measurements
