@@ -10,6 +10,7 @@ mod basic;
 mod capture;
 mod changed_files;
 mod damage;
+mod day;
 mod doctor;
 mod emulated;
 mod failures;
