@@ -549,7 +549,13 @@ fn axes(root: &Node) -> Result<Vec<Ruled<'_>>, Vec<Diagnostic>> {
             _ => entry.key.rsplit('.').next().unwrap_or(&entry.key),
         };
         let name = if axes.iter().any(|known| known.axis.name == short) { &entry.key } else { short };
-        let shown = names.unwrap_or(values).iter().map(read::setting).collect();
+        let shown: Vec<Setting> = names.unwrap_or(values).iter().map(read::setting).collect();
+        let mut seen = BTreeSet::new();
+        if let Some(at) = shown.iter().position(|value| !seen.insert(format!("{value:?}"))) {
+            let message =
+                format!("the axis `{}` has a value twice, so two points would have the same name", entry.key);
+            wrong.push(Diagnostic::new(&names.unwrap_or(values)[at].span, message, "again"));
+        }
         axes.push(Ruled { axis: Axis { name: name.to_owned(), values: shown }, paths, values, share });
     }
     if wrong.is_empty() { Ok(axes) } else { Err(wrong) }

@@ -310,13 +310,20 @@ fn hostile_scenario_texts_are_refused() {
     ] {
         assert!(!check(text).is_empty(), "{text:?}");
     }
-    let deep = star("") + "[sweep]\n\"topology.leaves\" = [" + &"1, ".repeat(20_000) + "1]\n";
+    let values: String = (2..20_002).map(|value| format!("{value}, ")).collect();
+    let deep = star("") + "[sweep]\n\"topology.leaves\" = [" + &values + "1]\n";
     assert!(refusal(&deep).contains("more than 10000 points"));
     let huge = star("").replace("leaves = 4", "leaves = 4000000000");
     assert!(refusal(&huge).contains("at most"));
     let huge = "title = \"t\"\nduration = \"1 s\"\n[topology]\nkind = \"tree\"\nfanout = [100000, 100000]\n[[flow]]\n\
                 name = \"t\"\nkind = \"tcp-reno\"\nfrom = \"root\"\nto = \"leaf1\"\n";
     assert!(refusal(huge).contains("too many leaves"));
+}
+
+#[test]
+fn value_of_an_axis_occurs_once() {
+    let twice = star("") + "[sweep]\n\"topology.leaves\" = [1, 2, 1]\n";
+    assert!(refusal(&twice).contains("the axis `topology.leaves` has a value twice"));
 }
 
 #[test]
