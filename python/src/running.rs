@@ -324,7 +324,9 @@ fn options(
 /// Opens a directory of stored runs. The exception is that of Python for this error of the operating system, with the path.
 pub fn stored(directory: &Path) -> PyResult<StoredResults> {
     StoredResults::at(directory).map_err(|error| match error.raw_os_error() {
-        Some(number) => PyOSError::new_err((number, error.kind().to_string(), directory.to_owned())),
+        Some(number) => {
+            PyOSError::new_err((number, error.kind().to_string(), directory.display().to_string()))
+        }
         None => PyOSError::new_err(format!("{}: {error}", directory.display())),
     })
 }

@@ -156,7 +156,7 @@ impl<F: OwnFactory + ?Sized> Registry<F> {
                     "none, because this program has registered no implementation; register it first"
                         .to_owned()
                 }
-                names => names,
+                names => format!("{names}, or register it first"),
             },
         })
     }
@@ -236,7 +236,10 @@ mod tests {
     fn unknown_names_and_bad_options_are_refused_with_advice() {
         let registry = registry();
         let wrong = |text| registry.read(text, ',').expect("own").expect_err("wrong on purpose").to_string();
-        assert_eq!(wrong("own:two"), "there is no number \"own:two\"; choose one of: own:one");
+        assert_eq!(
+            wrong("own:two"),
+            "there is no number \"own:two\"; choose one of: own:one, or register it first"
+        );
         assert!(wrong("own:one,bad").contains("write good"), "{}", wrong("own:one,bad"));
         let refused = registry.register("a b", Box::new(Number(0))).expect_err("a space");
         assert!(refused.to_string().contains("letters, digits"), "{refused}");

@@ -108,7 +108,7 @@ fn called<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
 
 /// Returns the method of this name; `None` if the class has none.
 fn method(py: Python<'_>, object: &Py<PyAny>, name: &str) -> Option<Py<PyAny>> {
-    object.getattr(py, name).ok()
+    object.getattr(py, name).ok().filter(|method| !method.is_none(py))
 }
 
 /// Maximum rate that a class may set, in bit/s. Each packet is simulated, so a rate that grows without limit would end no run.
@@ -168,20 +168,20 @@ impl Alarm {
         Alarm { at: Time::NEVER, served: None }
     }
 
-    /// Reads the attribute: seconds; infinite or None for never.
-    fn read(&mut self, object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> PyResult<()> {
+    /// Reads the attribute: seconds; infinite or None for never. A time that has passed is now.
+    fn read(&mut self, object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>, now: Time) -> PyResult<()> {
         let at = attribute(object, name, "a time in seconds, or None for never", |value| {
             let seconds: f64 = if value.is_none() { f64::INFINITY } else { value.extract().ok()? };
             (!seconds.is_nan()).then_some(seconds)
         })?;
         let at = if at < 1e9 { Time::from_secs_f64(at.max(0.0)) } else { Time::NEVER };
-        self.at = if self.served.is_some_and(|served| at <= served) { Time::NEVER } else { at };
+        self.at = if self.served.is_some_and(|served| at <= served) { Time::NEVER } else { at.max(now) };
         Ok(())
     }
 
     /// Registers that the method is called now.
-    fn serve(&mut self) {
-        self.served = Some(std::mem::replace(&mut self.at, Time::NEVER));
+    fn serve(&mut self, now: Time) {
+        (self.served, self.at) = (Some(now), Time::NEVER);
     }
 }
 

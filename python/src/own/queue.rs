@@ -104,7 +104,7 @@ impl QueueFactory for Factory {
             })
         });
         let mut queue = Queue { object, timer: Alarm::new() };
-        queue.read_timer();
+        queue.read_timer(Time::ZERO);
         AnyDiscipline::AtArrival(Box::new(queue))
     }
 
@@ -140,9 +140,9 @@ impl Object {
 
 impl Queue {
     /// Reads the time of the next call of `on_timer`, which the object may have changed.
-    fn read_timer(&mut self) {
+    fn read_timer(&mut self, now: Time) {
         let Some(Object { object, on_timer: Some(_), .. }) = &self.object else { return };
-        called(|py| self.timer.read(object.bind(py), intern!(py, "timer")));
+        called(|py| self.timer.read(object.bind(py), intern!(py, "timer"), now));
     }
 }
 
@@ -157,7 +157,7 @@ impl Discipline for Queue {
             let wants = "a Decision: ACCEPT, MARK, DROP or OVERFLOW";
             result(&object.on_arrival, decision.bind(py), wants, decision.extract(py).ok())
         });
-        self.read_timer();
+        self.read_timer(offer.now);
         match decision {
             Some(Decision::Mark) => offer.warned(true),
             Some(Decision::Drop) => aqm::Decision::Drop(DropCause::Early),
@@ -177,11 +177,11 @@ impl Discipline for Queue {
     }
 
     fn on_timer(&mut self, queue: &Offer) {
-        self.timer.serve();
+        self.timer.serve(queue.now);
         if let Some(Object { on_timer: Some(on_timer), .. }) = &self.object {
             called(|py| on_timer.call1(py, (Packet::from(queue),)));
         }
-        self.read_timer();
+        self.read_timer(queue.now);
     }
 
     fn watches(&self) -> Watches {
@@ -196,6 +196,6 @@ impl Discipline for Queue {
         let aqm::Departure { at, flow, size, waiting, waiting_bytes } = *departure;
         let sent = Sent { now: at.as_secs_f64(), size, flow, waiting, waiting_bytes };
         called(|py| on_departure.call1(py, (sent,)));
-        self.read_timer();
+        self.read_timer(at);
     }
 }

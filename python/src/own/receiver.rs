@@ -70,7 +70,7 @@ impl Receiver {
             }
             let answer = call(method.bind(py))?;
             if object.on_deadline.is_some() {
-                self.deadline.read(object.object.bind(py), intern!(py, "deadline"))?;
+                self.deadline.read(object.object.bind(py), intern!(py, "deadline"), cx.now)?;
             }
             if answer.is_none() {
                 return Ok(None);
@@ -126,7 +126,7 @@ impl node::Receiver for Receiver {
         if now < self.deadline.at {
             return;
         }
-        self.deadline.serve();
+        self.deadline.serve(now);
         self.call(
             cx,
             |object| object.on_deadline.as_ref(),

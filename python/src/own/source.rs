@@ -46,7 +46,7 @@ impl Report {
                 format!("no report is of the kind \"{kind}\"; use \"congested\", \"lost\" or \"alive\"");
             return Err(PyValueError::new_err(message));
         }
-        for (name, value) in [("level", level), ("mean", mean), ("loss", loss)] {
+        for (name, value) in [("level", level), ("mean", mean), ("loss", loss), ("rtt", rtt.unwrap_or(0.0))] {
             if !value.is_finite() {
                 return Err(PyValueError::new_err(format!("`{name}` is a finite number, not {value}")));
             }
@@ -111,8 +111,13 @@ pub struct Representative {
 impl Representative {
     #[new]
     #[pyo3(signature = (receiver, mean = 0.0, deviation = 0.0, rtt_max = 0.0))]
-    const fn new(receiver: Option<u64>, mean: f32, deviation: f32, rtt_max: f32) -> Representative {
-        Representative { receiver, mean, deviation, rtt_max }
+    fn new(receiver: Option<u64>, mean: f32, deviation: f32, rtt_max: f32) -> PyResult<Representative> {
+        for (name, value) in [("mean", mean), ("deviation", deviation), ("rtt_max", rtt_max)] {
+            if !value.is_finite() {
+                return Err(PyValueError::new_err(format!("`{name}` is a finite number, not {value}")));
+            }
+        }
+        Ok(Representative { receiver, mean, deviation, rtt_max })
     }
 
     /// The arguments with which a representative is pickled.
@@ -210,7 +215,7 @@ impl Source {
         let read = called(|py| {
             call(py, object)?;
             let object = object.object.bind(py);
-            self.deadline.read(object, intern!(py, "deadline"))?;
+            self.deadline.read(object, intern!(py, "deadline"), now)?;
             let wants = "a Representative or None";
             let mark = attribute(object, intern!(py, "mark"), wants, |mark| {
                 mark.extract::<Option<Representative>>().ok()
@@ -304,7 +309,7 @@ impl node::Source for Source {
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now;
         if now >= self.deadline.at {
-            self.deadline.serve();
+            self.deadline.serve(now);
             self.call(now, |py, object| {
                 object.object.call_method1(py, "on_deadline", (now.as_secs_f64(),)).map(drop)
             });
