@@ -227,15 +227,20 @@ def register(name: str, *classes: type) -> None:
     >>> run(scenario, seeds=1).values("tcp.rate")[0] > 0
     True
     """
+    _kind(classes)
     _register(name, classes, _version(classes))
 
 
 def _register(name: str, classes: tuple[type, ...], version: str) -> None:
+    kind = _kind(classes)
+    _native.register(kind, name, list(classes), _arguments, version)
+    _registered[kind, name] = (classes, version)
+
+
+def _kind(classes: tuple[type, ...]) -> str:
     for kind, bases in (("policy", (Policy,)), ("queue", (Queue,)), ("scheme", (Source, SchemeReceiver))):
         if len(classes) == len(bases) and all(map(_is_subclass, classes, bases)):
-            _native.register(kind, name, list(classes), _arguments, version)
-            _registered[kind, name] = (classes, version)
-            return
+            return kind
     given = ", ".join(getattr(cls, "__name__", repr(cls)) for cls in classes) or "no class"
     raise TypeError(f"register takes a Policy, a Queue, or a Source and a SchemeReceiver, not {given}")
 
@@ -277,7 +282,13 @@ def packed(text: str) -> bytes | None:
 def _by_value(module: str) -> Iterator[None]:
     """Have the classes of a module pickled with their code, because a worker may have imported an earlier text of the module."""
     pickler = _pickle()
-    by_value = pickler is not pickle and module != "__main__" and module in sys.modules and not _code.is_installed(module)
+    by_value = (
+        pickler is not pickle
+        and module != "__main__"
+        and module in sys.modules
+        and not _code.is_installed(module)
+        and module not in pickler.list_registry_pickle_by_value()
+    )
     if by_value:
         pickler.register_pickle_by_value(sys.modules[module])
     try:
@@ -287,8 +298,15 @@ def _by_value(module: str) -> Iterator[None]:
             pickler.unregister_pickle_by_value(sys.modules[module])
 
 
-def unpack(classes: bytes | None) -> None:
-    """Register the classes that another process has packed, unless the same version is registered.
+def unpack(classes: bytes | None, *, replace: bool) -> None:
+    """Register the classes that another process has packed.
+
+    Parameters
+    ----------
+    classes : bytes or None
+        The result of `packed`.
+    replace : bool
+        Whether a class replaces one that is registered under its name.
 
     Raises
     ------
@@ -297,9 +315,9 @@ def unpack(classes: bytes | None) -> None:
     """
     if classes is None:
         return
-    known = {(name, version) for (_, name), (_, version) in _registered.items()}
     for name, wanted, version in pickle.loads(classes):
-        if (name, version) in known:
+        known = [entry[1] for key, entry in _registered.items() if key == (_kind(wanted), name)]
+        if version in known or known and not replace:
             continue
         if _version(wanted) != version:
             names = " and ".join(f"{cls.__module__}.{cls.__qualname__}" for cls in wanted)
@@ -328,6 +346,8 @@ def _arguments(classes: list[type], text: str) -> list[dict[str, Any]]:
         word, equals, value = (part.strip() for part in option.partition("="))
         if word in options:
             raise ValueError(f"the option {word!r} occurs twice")
+        if equals and not value:
+            raise ValueError(f"the option {word!r} has no value")
         options[word] = _value(value) if equals else True
     arguments: list[dict[str, Any]] = []
     for cls in classes:

@@ -300,6 +300,12 @@ class Result:
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.scenario, self.seeds, dict(self._tables), self.is_precise)
 
+    def __copy__(self) -> Result:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Result:
+        return self
+
     def __repr__(self) -> str:
         return f"<Result of {self.scenario!r}: tables {', '.join(self._tables)}>"
 

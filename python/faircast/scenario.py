@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 from pathlib import Path
 from typing import Any, Mapping
 
@@ -207,10 +208,30 @@ class Scenario:
 
     def __reduce__(self) -> tuple[Any, ...]:
         self._refresh()
-        return (_restored, (self.text, self.file, self._native.memory, own.packed(self.text)))
+        try:
+            classes = own.packed(self.text)
+        except Exception:  # the other process must register the classes itself
+            classes = None
+        return _restored, (self.text, self.file, self._native.memory, classes, False)
+
+    def __copy__(self) -> Scenario:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Scenario:
+        return self
+
+    def packed(self) -> bytes:
+        """Return the scenario for a worker, with the classes that it names; `unpacked` reads it."""
+        self._refresh()
+        return pickle.dumps((self.text, self.file, self._native.memory, own.packed(self.text), True))
 
 
-def _restored(text: str, file: str, memory: int | None, classes: bytes | None) -> Scenario:
-    """Return a scenario that was pickled, with its congestion control and queues in Python."""
-    own.unpack(classes)
+def unpacked(packed: bytes) -> Scenario:
+    """Return the scenario of a campaign in a worker. Its classes replace those of earlier campaigns."""
+    return _restored(*pickle.loads(packed))
+
+
+def _restored(text: str, file: str, memory: int | None, classes: bytes | None, replace: bool) -> Scenario:
+    """Return a scenario that was pickled, with the classes that it names. Registered classes of these names stay unless `replace`."""
+    own.unpack(classes, replace=replace)
     return Scenario.parse(text, file, memory=memory)
