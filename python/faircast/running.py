@@ -12,6 +12,9 @@ from . import _native
 from .result import Result
 from .scenario import Scenario
 
+#: Maximum number of seeds that are given by their number.
+MOST_SEEDS = 1_000_000
+
 #: Minimum number of runs at each point with a required precision.
 FIRST_RUNS = 5
 
@@ -106,8 +109,10 @@ def run(
 def list_of_seeds(seeds: SupportsIndex | Iterable[int]) -> list[int]:
     """Return the seeds as a list."""
     number = _index(seeds)
+    if number is not None and number > MOST_SEEDS:
+        raise ValueError(f"{number} seeds are too many; for the seed {number} write seeds=[{number}]")
     given: Any = seeds if number is None else range(1, number + 1)
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
         raise TypeError(f"seeds are whole numbers, or their number, not {seeds!r}")
     chosen = []
     for seed in given:

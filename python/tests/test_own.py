@@ -281,6 +281,24 @@ def test_wrong_attributes_are_named(plain: fc.Scenario, name: str, value: object
         fc.run(plain.with_({"flow.multicast.scheme": "own:setting"}), seeds=1)
 
 
+def test_time_does_not_go_back(plain: fc.Scenario) -> None:
+    times = []
+
+    class Late(Tail):
+        def on_arrival(self, packet):
+            times.append(packet.now)
+            if packet.now > 3:
+                self.timer = 2.0 if self.timer in (None, math.inf) else self.timer
+            return super().on_arrival(packet)
+
+        def on_timer(self, packet):
+            times.append(packet.now)
+
+    fc.register("late", Late)
+    fc.run(plain.with_({"topology.bottleneck.queue": "own:late"}), seeds=1)
+    assert times == sorted(times)
+
+
 def test_attributes_may_be_none(plain: fc.Scenario) -> None:
     class Quiet(Tail):
         timer = None

@@ -200,7 +200,7 @@ def test_seeds_are_numbers_lists_and_arrays(dumbbell: fc.Scenario) -> None:
     for seeds in (numpy.arange(3, 5), numpy.array([3, 4], dtype="uint8"), (3, 4), iter([3, 4]), range(3, 5)):
         assert fc.Campaign(dumbbell, seeds, directory="unused").seeds == [3, 4]
     assert fc.Campaign(dumbbell, numpy.int64(2), directory="unused").seeds == [1, 2]
-    for wrong, message in [([-1], "not -1"), ([1 << 64], "from 0 to 2"), ("10", "not '10'"), (1.5, "not 1.5"), ([], "no seeds"), (0, "no seeds")]:
+    for wrong, message in [([-1], "not -1"), ([1 << 64], "from 0 to 2"), ("10", "not '10'"), (1.5, "not 1.5"), ([], "no seeds"), (0, "no seeds"), (20260101, r"write seeds=.20260101.")]:
         with pytest.raises((TypeError, ValueError), match=message):
             fc.run(dumbbell, seeds=wrong)
 

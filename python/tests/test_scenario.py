@@ -74,6 +74,11 @@ def test_scenario_does_not_change(dumbbell: fc.Scenario) -> None:
     assert dumbbell.points == [{}]
 
 
+def test_value_of_an_axis_occurs_once(dumbbell: fc.Scenario) -> None:
+    with pytest.raises(fc.ScenarioError, match="has a value twice"):
+        dumbbell.with_sweep({"flow.multicast.scheme": ["ormcc", "tfmcc", "ormcc"]})
+
+
 def test_pickled_scenario_is_equal(dumbbell: fc.Scenario) -> None:
     same = pickle.loads(pickle.dumps(dumbbell))
     assert same == dumbbell and hash(same) == hash(dumbbell)

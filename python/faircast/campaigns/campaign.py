@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import pickle
 import time
 from concurrent.futures import Executor
 from typing import Any, Iterable, Iterator, Mapping
@@ -12,7 +11,7 @@ from typing import Any, Iterable, Iterator, Mapping
 from .. import _native
 from ..result import Result
 from ..running import Progress, ProgressLine, list_of_seeds
-from ..scenario import Scenario
+from ..scenario import Scenario, unpacked
 from ..table import Table
 from .executors import Threads, check_code, opened, results, workers_of
 from .store import Store
@@ -99,7 +98,7 @@ class Campaign:
 
     def _run_on(self, executor: Executor, watch: Progress | None) -> None:
         # Another process needs the text of the scenario, and its classes.
-        scenario = self.scenario if isinstance(executor, Threads) else pickle.dumps(self.scenario)
+        scenario = self.scenario if isinstance(executor, Threads) else self.scenario.packed()
         missing = self.missing()
         workers = workers_of(executor)
         tasks = _Tasks(missing, getattr(executor, "task_seconds", TASK_SECONDS), workers)
@@ -196,10 +195,7 @@ class _Tables(Mapping[str, Table]):
         return len(self._names)
 
 
-@functools.lru_cache(maxsize=8)
-def _scenario(pickled: bytes) -> Scenario:
-    scenario: Scenario = pickle.loads(pickled)
-    return scenario
+_scenario = functools.lru_cache(maxsize=8)(unpacked)
 
 
 def make_runs(code: str, scenario: Scenario | bytes, jobs: list[tuple[int, int]], directory: str, memory: int | None) -> float:

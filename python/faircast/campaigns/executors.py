@@ -43,6 +43,10 @@ class Processes(ProcessPoolExecutor):
         """End all processes."""
         processes = list((self._processes or {}).values())
         self.shutdown(wait=False, cancel_futures=True)
+        # The executor would set an exception for calls that were cancelled, which fails with a traceback.
+        for number, call in list((self._pending_work_items or {}).items()):
+            if call.future.cancelled():
+                self._pending_work_items.pop(number, None)
         for process in processes:
             process.terminate()
 
@@ -239,7 +243,9 @@ class RayExecutor(Executor):
         """Start a call, and return its future."""
         if fn not in self._remote:
             self._remote[fn] = self._ray.remote(fn).options(**self._options)
-        future: Future[Any] = self._remote[fn].remote(*args, **kwargs).future()
+        call = self._remote[fn].remote(*args, **kwargs)
+        future: Future[Any] = call.future()
+        future.add_done_callback(lambda done: self._ray.cancel(call) if done.cancelled() else None)
         return future
 
 
@@ -283,7 +289,6 @@ class SubmititExecutor(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Submit a job, and return its future."""
         future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
         with self._lock:
             self._jobs[self._executor.submit(fn, *args, **kwargs)] = future
             if self._looker is None:
@@ -299,10 +304,13 @@ class SubmititExecutor(Executor):
                     return
                 jobs = list(self._jobs.items())
             for job, future in jobs:
-                if not job.done():
+                if not (future.cancelled() or job.done()):
                     continue
                 with self._lock:
                     del self._jobs[job]
+                if not future.set_running_or_notify_cancel():
+                    job.cancel(check=False)
+                    continue
                 try:
                     future.set_result(job.result())
                 except Exception as error:  # a job passes on any exception
