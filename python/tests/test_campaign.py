@@ -204,9 +204,11 @@ def test_unknown_executors_are_errors() -> None:
 @pytest.mark.parametrize("executor", ["None", "'local:1'"])
 def test_ctrl_c_ends_a_campaign(tmp_path: Path, executor: str) -> None:
     script = f"""
+import signal
 import faircast as fc
 scenario = fc.Scenario.template("dumbbell").with_(duration="100000 s", warmup="5 s")
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in background jobs
     print("begins", flush=True)
     fc.campaign(scenario, seeds=2, executor={executor}, directory="runs", progress=False)
 """
