@@ -10,7 +10,7 @@ use crate::shortfall::{failure_kind, sent_shortfall};
 use crate::{buffers, hosts, key, receipt, system, units, wording};
 use faircast::config::{BadLimits, DayLimits, Multicast, Unicast, check_limits};
 use faircast::event::{HostOutcome, LayersReport};
-use faircast::object::KeepPartial;
+use faircast::object::{Existing, Extraneous, KeepPartial};
 use faircast::{
     self as transport, Class, Configuration, Content, Destination, Durability, Error, Event, FollowLinks,
     Input, LayerInput, OverwritePolicy, OwnersBy, Pacing, ReceiveConfig, ReceiveReport, ReceiverPlace,
@@ -96,9 +96,15 @@ impl args::Send {
             (false, true) => FollowLinks::Unsafe,
             (false, false) => FollowLinks::Never,
         };
+        resolved.config.extraneous = extraneous(self.delete);
         resolved.config.unreadable = if self.strict { Unreadable::Refuse } else { Unreadable::LeaveOut };
         Ok(resolved)
     }
+}
+
+/// Returns the treatment of files that the source does not have.
+fn extraneous(delete: bool) -> Extraneous {
+    if delete { Extraneous::Delete } else { Extraneous::Keep }
 }
 
 /// Returns an error if an option was given that requires feedback.
@@ -173,6 +179,7 @@ impl args::Recv {
         config.names = self.unsafe_names;
         config.keep_partial =
             self.keep_partial.unwrap_or(if self.serve { SERVED } else { KeepPartial::default() });
+        config.existing = Existing::new(extraneous(self.delete), self.backup);
         config.owners_by = if self.numeric_owner { OwnersBy::Number } else { OwnersBy::Name };
         config.overwrite = if self.overwrite { OverwritePolicy::Accept } else { OverwritePolicy::Refuse };
         config.host = self.session.host.unwrap_or_else(faircast::host_name);
@@ -704,6 +711,9 @@ fn received_summary(report: &ReceiveReport) -> Vec<String> {
         units::count(report.repaired_blocks, "block"),
         if report.stopped { "" } else { ", all verified" },
     )];
+    if report.deleted > 0 {
+        lines.push(format!("deleted {} that the source does not have", units::count(report.deleted, "file")));
+    }
     lines.extend(report.layers.map(|layers| {
         let LayersReport { of, highest, joins, leaves } = layers;
         format!(

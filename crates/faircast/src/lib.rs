@@ -172,7 +172,7 @@ pub mod units {
 
 /// Incomplete transfers in output directories, and names with terminal control characters.
 pub mod object {
-    pub use faircast_transport::config::KeepPartial;
+    pub use faircast_transport::config::{Existing, Extraneous, KeepPartial};
     pub use faircast_transport::object::names::is_command;
     pub use faircast_transport::object::partial_transfers::{Unfinished, let_go, unfinished};
 }

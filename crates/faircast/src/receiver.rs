@@ -154,6 +154,13 @@ impl Receiver {
         self
     }
 
+    /// Sets the treatment of existing files in an output directory. By default a source's files replace files with the same names,
+    /// and other files stay.
+    pub fn existing(mut self, existing: crate::object::Existing) -> Receiver {
+        self.config.existing = existing;
+        self
+    }
+
     /// Sets whether a session may replace content of a later session or of another source. By default such a session is refused.
     pub fn overwrite(mut self, policy: OverwritePolicy) -> Receiver {
         self.config.overwrite = policy;

@@ -1,6 +1,7 @@
 //! Sources for programs.
 
 use crate::config::DayLimits;
+use crate::object::Extraneous;
 use crate::session::{self, Session};
 use crate::{
     Content, Error, Event, FollowLinks, GroupKey, Input, LayerInput, MemoryFile, OneWay, Preserve, Rate,
@@ -87,6 +88,13 @@ impl Sender {
     /// Selects the symbolic links whose targets are sent instead of the links. By default no targets are sent.
     pub fn follow_links(mut self, follow: FollowLinks) -> Sender {
         self.config.follow = follow;
+        self
+    }
+
+    /// Sets the treatment of files that receivers have in the sent directories and this host does not. Files are deleted only at
+    /// receivers that select this, too, and only if no file of this host was left out.
+    pub fn extraneous(mut self, extraneous: Extraneous) -> Sender {
+        self.config.extraneous = extraneous;
         self
     }
 

@@ -6,25 +6,31 @@
 
 use super::manifest::{Entry, PERMISSIONS};
 use super::metadata::{Aspect, Attributes, Owner, OwnersBy, Preserve};
+use super::names::shown;
 use crate::host::disk::Disk;
+use crate::policy::Existing;
 use nix::unistd::{Group, User};
 use rustix::fd::AsFd;
 use rustix::fs::{Gid, Mode, Stat, Uid};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::sync::Arc;
 
 const SETUID: u32 = 0o4000;
 const SETGID: u32 = 0o2000;
 
-/// Metadata that is applied to received files, in addition to names, permission bits, times and hard links.
+/// Wishes of a receiver: metadata that is applied to files in addition to names, permission bits, times and hard links, and the
+/// treatment of existing files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wanted {
     /// The kinds of metadata.
     pub preserve: Preserve,
     /// Whether owners are looked up by name or taken as numbers.
     pub owners_by: OwnersBy,
+    /// Treatment of existing files.
+    pub existing: Existing,
 }
 
 /// Applies metadata to files.
@@ -47,17 +53,21 @@ type Ids = (u32, u32);
 /// Number of entries with one kind of problem, and the first of these entries.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    count: u64,
+    pub(super) count: u64,
     first: Option<(String, Option<Errno>)>,
 }
 
 impl Tally {
     pub(super) fn add(&mut self, entry: &Entry, why: Option<Errno>) {
-        self.count += 1;
-        self.first.get_or_insert_with(|| (entry.name().into_owned(), why));
+        self.add_path(&entry.path, why);
     }
 
-    fn words(&self, what: impl fmt::Display) -> Option<String> {
+    pub(super) fn add_path(&mut self, path: &OsStr, why: Option<Errno>) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| (shown(path).into_owned(), why));
+    }
+
+    pub(super) fn words(&self, what: impl fmt::Display) -> Option<String> {
         let (first, why) = self.first.as_ref()?;
         let why = why.map_or_else(String::new, |why| format!(" ({why})"));
         let others = match self.count {

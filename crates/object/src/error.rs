@@ -23,6 +23,14 @@ pub enum ObjectError {
         /// although enough bytes are available.
         available: Option<u64>,
     },
+    /// A backup is not on the filesystem of the output directory.
+    #[error("{path}: is not on the filesystem of {of}, so files cannot be moved there; choose a directory on it", path = path.display(), of = of.display())]
+    OtherFilesystem {
+        /// Path of the backup.
+        path: PathBuf,
+        /// Path of the output directory.
+        of: PathBuf,
+    },
     /// The system denied permission.
     #[error("{path}: no permission to {doing}; change its mode or owner, or run as a user with permission", path = path.display())]
     Denied {

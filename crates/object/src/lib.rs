@@ -78,7 +78,7 @@ pub use object_stream::{BlockRead, ObjectStream};
 pub use origin::Origin;
 pub use origin_records::Admission;
 pub use partial_transfers::PARTS_PREFIX;
-pub use policy::{Durability, KeepPartial, OverwritePolicy, ReplayPolicy};
+pub use policy::{Durability, Existing, Extraneous, KeepPartial, OverwritePolicy, ReplayPolicy};
 pub use sealed::SealedBlocks;
 pub use sink::{SinkResult, StreamSink};
 pub use store::{Files, Operation, Performed, Plan};

@@ -1,9 +1,9 @@
 //! The manifest: the list of all entries of a transfer.
 //!
 //! ```text
-//! u8 version (1 or 2) ‖ count ‖ count entries, sorted by path, and nothing more
+//! u8 version (1 to 3) ‖ version 3: u8 features ‖ count ‖ count entries, sorted by path, and nothing more
 //! entry:  shared ‖ length ‖ rest of the path ‖ u8 kind ‖ mode ‖ mtime ‖ file: size, link: length ‖ target, hard link: entry
-//!         ‖ version 2: owner ‖ attributes
+//!         ‖ from version 2 on: owner ‖ attributes
 //! owner:       0: not said; n: the n-th of the manifest; one more than there are: uid ‖ gid ‖ text user ‖ text group follow
 //! attributes:  0: none; n: the n-th set of the manifest; one more than there are: count ‖ (text name ‖ text value) follow
 //! ```
@@ -13,8 +13,12 @@
 //! accepts any bytes: the result is an error, or a manifest whose paths all stay inside the output directory.
 //!
 //! Version 2 is written only if an entry needs it. An entry needs version 2 for an owner, attributes, a set-user-ID, set-group-ID
-//! or sticky bit, a hard link, or a name that is not UTF-8. Any other manifest is written in version 1, which older receivers can
-//! read.
+//! or sticky bit, a hard link, or a name that is not UTF-8. Version 3 is written only for a manifest with features. Any other
+//! manifest is written in version 1, which older receivers can read. The bits of `features` are:
+//!
+//! | bit | feature |
+//! |---|---|
+//! | 1 | receivers may delete the files in the directories of the manifest that are no entries ([`Extraneous::Delete`]) |
 
 mod named;
 mod tables;
@@ -22,6 +26,7 @@ mod tables;
 use super::metadata::{Attributes, MetadataError, Owner};
 use super::names::shown;
 pub use super::names::{MAX_NAME_LEN, MAX_PATH_LEN};
+use super::policy::Extraneous;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -54,13 +59,17 @@ const MAX_ATTRIBUTES: usize = 256 << 20;
 const DISK_BLOCK: u64 = 4096;
 const INODE: u64 = 256;
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// Feature: [`Manifest::extraneous`].
+const DELETE: u8 = 1;
 const MIN_ENTRY: usize = 6;
 
 /// The entries of a transfer, sorted by path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Manifest {
     entries: Vec<Entry>,
+    /// Treatment of files that receivers have in the directories of this manifest and that are no entries.
+    pub extraneous: Extraneous,
 }
 
 /// A file, directory, link or stream.
@@ -165,9 +174,12 @@ pub enum ManifestError {
         "it has version {0}, but this program reads only versions 1 to {VERSION}; update faircast on the older host"
     )]
     Version(u8),
-    /// The manifest has version 2, but no entry needs it.
-    #[error("it has version 2 without a feature of that version")]
-    Unneeded,
+    /// The manifest has a version of which it uses no feature.
+    #[error("it has version {0} without a feature of that version")]
+    Unneeded(u8),
+    /// The manifest has unknown features.
+    #[error("it has unknown features ({0:#x}); update faircast on this host")]
+    Features(u8),
     /// A number has more than 64 bits, or is not in its shortest form.
     #[error("the number at byte {at} is not in its shortest form")]
     Number {
@@ -324,7 +336,7 @@ impl Manifest {
     /// A [`ManifestError`] with the number of the invalid entry after sorting.
     pub fn new(mut entries: Vec<Entry>) -> Result<Manifest, ManifestError> {
         entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        let manifest = Manifest { entries };
+        let manifest = Manifest { entries, ..Manifest::default() };
         manifest.check()?;
         Ok(manifest)
     }
@@ -484,8 +496,13 @@ impl Manifest {
 
     /// Encodes the manifest.
     pub fn encode(&self) -> Vec<u8> {
-        let mut tables = self.needs_version_2().then(WriteTables::default);
-        let mut out = vec![if tables.is_some() { 2 } else { 1 }];
+        let features = if self.extraneous == Extraneous::Delete { DELETE } else { 0 };
+        let version = if features != 0 { 3 } else { 1 + u8::from(self.needs_version_2()) };
+        let mut tables = (version > 1).then(WriteTables::default);
+        let mut out = vec![version];
+        if version == 3 {
+            out.push(features);
+        }
         put_number(&mut out, self.entries.len() as u64);
         let mut before: &[u8] = &[];
         for entry in &self.entries {
@@ -522,11 +539,15 @@ impl Manifest {
     /// A [`ManifestError`] with the error and its position.
     pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
         let mut from = Reader { bytes, at: 0 };
-        let mut tables = match from.byte()? {
-            1 => None,
-            2 => Some(ReadTables::default()),
-            other => return Err(ManifestError::Version(other)),
-        };
+        let version = from.byte()?;
+        if !(1..=VERSION).contains(&version) {
+            return Err(ManifestError::Version(version));
+        }
+        let mut tables = (version > 1).then(ReadTables::default);
+        let features = if version == 3 { from.byte()? } else { 0 };
+        if features & !DELETE != 0 {
+            return Err(ManifestError::Features(features));
+        }
         let count = from.number()?;
         if count > MAX_ENTRIES as u64 || count > (bytes.len() / MIN_ENTRY) as u64 {
             return Err(ManifestError::TooMany(count));
@@ -554,10 +575,11 @@ impl Manifest {
         if from.at < bytes.len() {
             return Err(ManifestError::Trailing(bytes.len() - from.at));
         }
-        let manifest = Manifest { entries };
+        let extraneous = if features & DELETE != 0 { Extraneous::Delete } else { Extraneous::Keep };
+        let manifest = Manifest { entries, extraneous };
         manifest.check()?;
-        if tables.is_some() && !manifest.needs_version_2() {
-            return Err(ManifestError::Unneeded);
+        if (version == 3 && features == 0) || (version == 2 && !manifest.needs_version_2()) {
+            return Err(ManifestError::Unneeded(version));
         }
         Ok(manifest)
     }

@@ -6,6 +6,7 @@ use super::layout::Layout;
 use super::links::{StrayLinks, stray_links};
 use super::manifest::{Entry, Kind, Manifest, check_path};
 use super::memory::MemoryFile;
+use super::policy::Extraneous;
 use super::spool::Spool;
 use super::walk::{LeftOut, Reading, Skipped, Walk, mtime, top_name};
 use super::withdrawn::Withdrawal;
@@ -122,9 +123,21 @@ impl ObjectStream {
         }
         let found = walk.found()?;
         let content = StreamContent::Files { tops, open: OpenFiles::default() };
-        let manifest = Manifest::new(found.entries)?;
+        let mut manifest = Manifest::new(found.entries)?;
+        let mut notes = found.notes;
+        if reading.extraneous == Extraneous::Delete {
+            let obstacle = match () {
+                () if manifest.counts().directories == 0 => Some("the content has no directory"),
+                () if !found.left_out.is_empty() => Some("some files of this host are not sent"),
+                () => None,
+            };
+            match obstacle {
+                None => manifest.extraneous = Extraneous::Delete,
+                Some(why) => notes.push(format!("receivers delete no files, because {why}")),
+            }
+        }
         let mut object = ObjectStream::new(manifest, content, symbol_size, symbols_per_block)?;
-        (object.skipped, object.left_out, object.notes) = (found.skipped, found.left_out, found.notes);
+        (object.skipped, object.left_out, object.notes) = (found.skipped, found.left_out, notes);
         Ok(object)
     }
 

@@ -5,7 +5,7 @@ use super::geometry::TransferId;
 use super::manifest::{Manifest, STATE_DIR};
 use super::origin_records::Locked;
 use crate::host::disk::Disk;
-use crate::host::tree::{DIR, Tree, open_or_create_dir};
+use crate::host::tree::{Tree, make_and_open, names_in, open_or_create_dir};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -46,9 +46,7 @@ impl OutputDirectory {
         out: &Path,
         transfer: TransferId,
     ) -> Result<OutputDirectory, ObjectError> {
-        std::fs::create_dir_all(out).map_err(|e| ObjectError::io(out, "create this directory", e))?;
-        let fd = rustix::fs::open(out, DIR, Mode::empty());
-        let fd = fd.map_err(|e| ObjectError::io(out, "open this directory", e))?;
+        let fd = make_and_open(out)?;
         let name = transfer.to_string();
         let path = out.join(STATE_DIR).join(&name);
         loop {
@@ -139,22 +137,16 @@ impl OutputDirectory {
 
     /// Returns whether state of other transfers exists.
     pub(crate) fn has_others(&self, transfer: TransferId) -> bool {
-        let states = rustix::fs::Dir::read_from(&self.states).into_iter().flatten().flatten();
         let own = transfer.to_string();
-        states.into_iter().any(|state| {
-            let name = state.file_name().to_str().unwrap_or_default();
-            name.len() == own.len() && name != own
-        })
+        let states = names_in(&self.states).unwrap_or_default();
+        states.iter().any(|name| name.len() == own.len() && *name != *own)
     }
 
     /// Removes objects among the part files that are not regular files or have several names. Another program has put them there.
     pub(crate) fn remove_foreign_parts(&self) -> Result<(), ObjectError> {
         let failed = |e: Errno| ObjectError::io(self.out_path.join(STATE_DIR), "list it", e);
-        for part in rustix::fs::Dir::read_from(&self.parts).map_err(failed)? {
-            let part = part.map_err(failed)?;
-            if !matches!(part.file_name().to_bytes(), b"." | b"..") {
-                self.remove_unless_own(&self.parts, part.file_name());
-            }
+        for part in names_in(&self.parts).map_err(failed)? {
+            self.remove_unless_own(&self.parts, &part);
         }
         Ok(())
     }
@@ -170,11 +162,8 @@ impl OutputDirectory {
             self.disk.unlinkat(&self.state, name, AtFlags::empty()).ok(); // usually not there
         }
         let failed = |e: Errno| ObjectError::io(self.out_path.join(STATE_DIR), "clean it up", e);
-        for part in rustix::fs::Dir::read_from(&self.parts).map_err(failed)? {
-            let part = part.map_err(failed)?;
-            if !matches!(part.file_name().to_bytes(), b"." | b"..") {
-                self.disk.unlinkat(&self.parts, part.file_name(), AtFlags::empty()).map_err(failed)?;
-            }
+        for part in names_in(&self.parts).map_err(failed)? {
+            self.disk.unlinkat(&self.parts, &part, AtFlags::empty()).map_err(failed)?;
         }
         Ok(())
     }
@@ -214,10 +203,10 @@ impl OutputDirectory {
 
     /// Returns the number of bytes that all part files take on the disk.
     pub(crate) fn allocated(&self) -> u64 {
-        let parts = rustix::fs::Dir::read_from(&self.parts).into_iter().flatten().flatten();
-        let stats = parts.filter_map(|part| {
-            rustix::fs::statat(&self.parts, part.file_name(), AtFlags::SYMLINK_NOFOLLOW).ok()
-        });
+        let parts = names_in(&self.parts).unwrap_or_default();
+        let stats = parts
+            .iter()
+            .filter_map(|part| rustix::fs::statat(&self.parts, part, AtFlags::SYMLINK_NOFOLLOW).ok());
         stats
             .filter(|stat| FileType::from_raw_mode(stat.st_mode).is_file())
             .map(|stat| stat.st_blocks as u64 * 512)

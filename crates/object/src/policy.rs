@@ -1,5 +1,6 @@
 //! Policies of an output directory: replacement of content, flushing, and limits for incomplete content.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Whether a file's content is flushed to the disk before the file gets its final name.
@@ -31,6 +32,45 @@ pub enum OverwritePolicy {
     Refuse,
     /// Accept replacement.
     Accept,
+}
+
+/// Treatment of files that exist in received directories and that the source does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Extraneous {
+    /// These files stay.
+    #[default]
+    Keep,
+    /// These files are deleted, if both the source and the receiver select this.
+    Delete,
+}
+
+impl Extraneous {
+    /// Returns `Delete` if both select it.
+    pub(crate) fn and(self, other: Extraneous) -> Extraneous {
+        match (self, other) {
+            (Extraneous::Delete, Extraneous::Delete) => Extraneous::Delete,
+            _ => Extraneous::Keep,
+        }
+    }
+}
+
+/// Treatment of files that exist in an output directory.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Existing {
+    /// Treatment of files that the source does not have.
+    pub extraneous: Extraneous,
+    /// Directory to which replaced and deleted files are moved, under their paths in the output directory. It must be on the
+    /// filesystem of the output directory. If `None`, these files are removed.
+    pub backup: Option<PathBuf>,
+}
+
+impl Existing {
+    /// Creates a treatment.
+    #[must_use]
+    pub const fn new(extraneous: Extraneous, backup: Option<PathBuf>) -> Existing {
+        Existing { extraneous, backup }
+    }
 }
 
 /// Limits for incomplete content. Content of a transfer that a receiver is working on is never removed.

@@ -6,8 +6,10 @@
 
 mod adopt;
 mod distrust;
+mod existing;
 mod files;
 mod ledger;
+mod obstacles;
 mod publish;
 
 use super::apply::Wanted;
@@ -21,7 +23,7 @@ use super::manifest::{Counts, Manifest};
 use super::metadata::{OwnersBy, Preserve};
 use super::origin_records::{Admission, Remembered};
 use super::output_directory::{HEAD, JOURNAL, OutputDirectory};
-use super::policy::Durability;
+use super::policy::{Durability, Existing};
 use crate::gather::spill::SpillFile;
 use crate::host::disk::Disk;
 use crate::host::sys::OpenFiles;
@@ -99,6 +101,8 @@ pub struct Finished {
     pub warnings: Vec<String>,
     /// Names of files that the source has withdrawn, in the order of the manifest. These files are missing.
     pub withdrawn: Vec<String>,
+    /// Number of files and links that the source does not have and that were deleted.
+    pub deleted: u64,
 }
 
 /// A link that was not made.
@@ -209,9 +213,17 @@ impl Store {
         self
     }
 
+    /// Selects the treatment of existing files.
+    #[must_use]
+    pub fn treating(mut self, existing: Existing) -> Store {
+        self.files.wanted.existing = existing;
+        self
+    }
+
     /// Like [`Store::preserving`].
     pub(crate) fn preserve(&mut self, preserve: Preserve, owners_by: OwnersBy) {
-        self.files.wanted = Wanted { preserve, owners_by };
+        self.files.wanted.preserve = preserve;
+        self.files.wanted.owners_by = owners_by;
     }
 
     /// Sets the length of the object stream after the end of a stream.

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 mod adopt;
+mod existing;
 mod hostile;
 mod journey;
 mod links;

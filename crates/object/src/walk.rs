@@ -4,6 +4,7 @@ use super::error::ObjectError;
 use super::links::FollowLinks;
 use super::manifest::{Entry, Kind, MODE_BITS, PERMISSIONS, check_path};
 use super::metadata::{Aspect, Attributes, MAX_NAMES, MAX_VALUE, Owner, Preserve};
+use super::policy::Extraneous;
 use nix::unistd::{Gid, Group, Uid, User};
 use rustix::fs::Access;
 use rustix::io::Errno;
@@ -27,6 +28,8 @@ pub struct Reading {
     pub hard_links: HardLinks,
     /// The symbolic links whose targets are sent in place of the links.
     pub follow: FollowLinks,
+    /// Treatment of files that receivers have in the sent directories and the source does not.
+    pub extraneous: Extraneous,
 }
 
 /// Treatment of files that cannot be read, or whose names cannot be sent.

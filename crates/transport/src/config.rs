@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 pub use crate::day_limits::{DayLimits, DayPeriod, Overlap, UtcOffset};
-pub use crate::object::{Durability, KeepPartial, OverwritePolicy, ReplayPolicy};
+pub use crate::object::{Durability, Existing, Extraneous, KeepPartial, OverwritePolicy, ReplayPolicy};
 pub use faircast_host::pipe::Pacing;
 
 /// The default group: administratively scoped (RFC 2365), with faircast's own port.
@@ -319,6 +319,8 @@ pub struct SendConfig {
     pub unreadable: Unreadable,
     /// Selects the symbolic links that are sent as the files they point to.
     pub follow: FollowLinks,
+    /// Treatment of files that receivers have in the sent directories and this source does not. Receivers must select the same.
+    pub extraneous: Extraneous,
     /// Name of this host in messages.
     pub host: String,
     /// Directory of temporary files without names.
@@ -427,6 +429,8 @@ pub(crate) struct FilePolicy {
     pub(crate) names: Names,
     /// Amount of incomplete data that is kept.
     pub(crate) keep_partial: KeepPartial,
+    /// Treatment of existing files.
+    pub(crate) existing: Existing,
 }
 
 /// Configuration of `recv`.
@@ -455,6 +459,8 @@ pub struct ReceiveConfig {
     pub names: Names,
     /// Amount of incomplete data of earlier sessions that is kept in an output directory when a session begins.
     pub keep_partial: KeepPartial,
+    /// Treatment of existing files in an output directory.
+    pub existing: Existing,
     /// Whether content of a later session or of another source may be replaced. Output directories record the session and source
     /// of their content.
     pub overwrite: OverwritePolicy,
@@ -519,6 +525,7 @@ impl SendConfig {
             preserve: Preserve::nothing(),
             unreadable: Unreadable::LeaveOut,
             follow: FollowLinks::Never,
+            extraneous: Extraneous::Keep,
             host: String::new(),
             temporary: TEMPORARY.into(),
         }
@@ -540,6 +547,7 @@ impl ReceiveConfig {
             owners_by: OwnersBy::Name,
             names: Names::Escape,
             keep_partial: KeepPartial::default(),
+            existing: Existing::default(),
             overwrite: OverwritePolicy::Refuse,
             layers_to: Vec::new(),
             key: None,

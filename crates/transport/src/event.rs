@@ -641,6 +641,8 @@ pub struct ReceiveReport {
     pub links: u64,
     /// Number of directories received.
     pub directories: u64,
+    /// Number of deleted files and links: they were in received directories, and the source does not have them.
+    pub deleted: u64,
     /// Number of content bytes; if the content is incomplete, number of verified bytes.
     pub bytes: u64,
     /// Time from the first data packet to the end.

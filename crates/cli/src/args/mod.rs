@@ -333,6 +333,9 @@ pub struct Send {
     /// Send the targets of symbolic links that lead out of the given paths
     #[arg(help_heading = "Files", long)]
     pub copy_unsafe_links: bool,
+    /// Let receivers with --delete remove the files in the sent directories that this host does not have
+    #[arg(help_heading = "Files", long)]
+    pub delete: bool,
     /// File name for standard input [default: stdin]
     #[arg(help_heading = "Files", long, value_name = "NAME", value_parser = values::file_name)]
     pub name: Option<String>,
@@ -459,6 +462,12 @@ pub struct Recv {
     /// Replace files of another source or of a later session. Default: refuse such a session
     #[arg(help_heading = "Files", long)]
     pub overwrite: bool,
+    /// Remove files in received directories that the source does not have, if the source has --delete
+    #[arg(help_heading = "Files", long)]
+    pub delete: bool,
+    /// Move replaced and deleted files to this directory, which must be on the filesystem of --out
+    #[arg(help_heading = "Files", long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "stdout")]
+    pub backup: Option<PathBuf>,
     /// Packet format.
     #[command(flatten)]
     pub format: FormatArgs<AtReceiver>,

@@ -72,3 +72,43 @@ fn replayed_session_does_not_overwrite_new_content() {
     willing.ends(20);
     assert!(stage.has("r0", &first), "who wants it gets it");
 }
+
+/// Needs a kernel: the command with directories of two hosts.
+#[test]
+fn receivers_delete_extraneous_files_only_if_they_permit_it() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(2));
+    must(std::fs::create_dir(stage.path("tree")));
+    for (name, len) in [("kept", 200_000), ("gone", 100_000), ("changed", 50_000)] {
+        stage.file(&format!("tree/{name}"), len);
+    }
+    let (tree, backup) = (stage.text("tree"), stage.text("backup"));
+    let session = |deleted: [f64; 2]| {
+        let mirror = stage.recv(0, "r0", &["--delete", "--backup", &backup]);
+        let other = stage.recv(1, "r1", &[]);
+        stage.send(&[&tree], &["--delete", "--expect", "2"]).succeeds(30);
+        for (receiver, deleted) in [mirror, other].into_iter().zip(deleted) {
+            assert_eq!(receiver.succeeds(30).number("deleted"), deleted);
+        }
+    };
+    session([0.0, 0.0]);
+    must(std::fs::remove_file(stage.path("tree/gone")));
+    stage.file("tree/changed", 60_000);
+    session([1.0, 0.0]);
+    let names = |directory: &str| {
+        let mut names: Vec<_> = must(std::fs::read_dir(stage.path(directory)))
+            .map(|entry| must(entry).file_name().into_string().expect("our own name"))
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names("r0/tree"), ["changed", "kept"]);
+    assert_eq!(names("r1/tree"), ["changed", "gone", "kept"]);
+    assert_eq!(names("backup/tree"), ["changed", "gone"]);
+    for host in ["r0", "r1"] {
+        for name in ["changed", "kept"] {
+            let received = must(std::fs::read(stage.path(&format!("{host}/tree/{name}"))));
+            assert!(received == must(std::fs::read(stage.path(&format!("tree/{name}")))), "{host} {name}");
+        }
+    }
+}

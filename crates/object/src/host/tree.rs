@@ -4,7 +4,7 @@ use crate::error::{ObjectError, Obstacle};
 use crate::host::disk::Disk;
 use crate::manifest::Entry;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, statat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, statat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 use std::ffi::{OsStr, OsString};
@@ -144,6 +144,29 @@ fn open_or_create(disk: &Disk, above: BorrowedFd<'_>, name: &OsStr, mode: Mode) 
 /// When the system refuses.
 pub fn make_directory(path: &Path) -> Result<(), ObjectError> {
     std::fs::create_dir_all(path).map_err(|error| ObjectError::io(path, "create", error))
+}
+
+/// Creates a directory and its missing parents, and opens it.
+///
+/// # Errors
+/// When the system refuses.
+pub(crate) fn make_and_open(path: &Path) -> Result<OwnedFd, ObjectError> {
+    make_directory(path)?;
+    rustix::fs::open(path, DIR, Mode::empty()).map_err(|e| ObjectError::io(path, "open this directory", e))
+}
+
+/// Returns the names in a directory, sorted.
+pub(crate) fn names_in(directory: impl AsFd) -> Result<Vec<OsString>, Errno> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") {
+            names.push(OsStr::from_bytes(name).to_os_string());
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// Opens the directory `name` in the directory `above`, never through a link; creates it with `mode` if necessary.

@@ -1,6 +1,8 @@
 //! The files of an incomplete transfer: the head, the part files and the journal.
 
+use super::existing::backup_of;
 use super::ledger::{Learning, Operation, Performed, Spot};
+use super::obstacles::check_for_obstacles;
 use super::{Known, Stage, publish};
 use crate::apply::Wanted;
 use crate::block::hash_of;
@@ -158,7 +160,8 @@ impl Files {
         if about.stage == Stage::Receiving {
             let manifest = &known.manifest;
             self.check_age(manifest)?;
-            publish::check_for_obstacles(&self.place, manifest)?;
+            check_for_obstacles(&self.place, manifest, &self.wanted)?;
+            backup_of(&self.place, &self.wanted.existing.backup)?;
             self.check_footprint(manifest)?;
             publish::take_back(&self.place, manifest)?;
             self.place.remove_foreign_parts()?;

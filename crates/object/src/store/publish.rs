@@ -7,6 +7,8 @@
 //! 1. `finishing` exists while files are renamed. A receiver that finds this mark at its start moves all renamed files back to their parts.
 //! 2. `published` exists after all files were renamed. A receiver that finds this mark at its start repeats only the steps after the renaming.
 
+use super::existing::{Backup, Deleting, backup_of};
+use super::obstacles::check_for_obstacles;
 use super::{Finished, SkippedLink, Stage, Store};
 use crate::apply::Apply;
 use crate::error::{ObjectError, Obstacle};
@@ -19,7 +21,7 @@ use crate::manifest::{Entry, Kind, Manifest};
 use crate::names::shown;
 use crate::origin_records::remember;
 use crate::output_directory::{FINISHING, LINK, OutputDirectory, part_name};
-use crate::policy::Durability;
+use crate::policy::{Durability, Extraneous};
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -28,45 +30,6 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-
-/// Finds obstacles to publication before any content is received.
-pub(crate) fn check_for_obstacles(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
-    let mut tree = place.tree();
-    // No obstacle can exist below an absent directory.
-    let mut absent: Option<&[u8]> = None;
-    for entry in manifest.entries() {
-        if absent.is_some_and(|above| is_below(entry.path.as_bytes(), above)) {
-            continue;
-        }
-        let (above, name) = split(&entry.path);
-        let Some(at) = tree.dir(above, Absent::Leave)? else {
-            absent = Some(tree.first_absent(above));
-            continue;
-        };
-        let found = match file_type(at, name) {
-            Ok(found) => found,
-            Err(Errno::NOENT) => {
-                absent = Some(entry.path.as_bytes());
-                continue;
-            }
-            Err(e) => return Err(ObjectError::io(tree.path_of(entry), "examine it", e)),
-        };
-        let obstacle = match (&entry.kind, found) {
-            (Kind::Dir, FileType::Directory) => continue,
-            (Kind::Dir, FileType::Symlink) => Obstacle::Symlink,
-            (Kind::Dir, _) => Obstacle::File,
-            (_, FileType::Directory) => Obstacle::Directory,
-            _ => continue,
-        };
-        return Err(ObjectError::InTheWay { path: tree.path_of(entry), obstacle });
-    }
-    Ok(())
-}
-
-/// Returns whether a path is below a directory.
-fn is_below(path: &[u8], directory: &[u8]) -> bool {
-    path.strip_prefix(directory).is_some_and(|rest| rest.first() == Some(&b'/'))
-}
 
 /// Moves all renamed files back to the part files after a publication that was interrupted while it renamed files. All files can
 /// then be verified and published again. Every file was complete before the publication, so a missing part file means that the
@@ -169,11 +132,20 @@ fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<
     let (place, manifest) = (&store.files.place, &known.manifest);
     let mut apply = Apply::new(&store.files.wanted, &store.files.place.disk);
     let mut finished = Finished::default();
+    let existing = &store.files.wanted.existing;
+    let backup = backup_of(place, &existing.backup)?;
+    let mut deleting = match manifest.extraneous.and(existing.extraneous) {
+        Extraneous::Keep => None,
+        Extraneous::Delete => Some(Deleting::new(place, backup.as_ref(), work)?),
+    };
     let parts = || store.received(manifest).filter(|(_, entry)| !matches!(entry.kind, Kind::HardLink { .. }));
     let files = parts().count() as u64;
     if store.stage == Stage::Receiving {
         // An obstacle may have appeared since the first check.
-        check_for_obstacles(place, manifest)?;
+        check_for_obstacles(place, manifest, &store.files.wanted)?;
+        if let Some(deleting) = &mut deleting {
+            deleting.clear_the_way(manifest)?;
+        }
         make_writable(place, manifest)?;
         place.mark(FINISHING)?;
         work.begin(WorkStage::Completing, files);
@@ -182,7 +154,7 @@ fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<
             work.step(&place.out_path)?;
         }
         work.begin(WorkStage::Renaming, files);
-        name_files(&store, manifest, (&mut apply, work), durability)?;
+        name_files(&store, manifest, (&mut apply, backup.as_ref(), work), durability)?;
         place.mark_published()?;
     }
     finished.entries = manifest.counts();
@@ -190,7 +162,13 @@ fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<
     finished.entries.files -= finished.withdrawn.len() as u64;
     finished.bytes = parts().map(|(_, entry)| store.content_len(entry)).sum();
     work.begin(WorkStage::Linking, finished.entries.links + finished.entries.directories);
-    finished.skipped = make_links(place, manifest, &mut apply, work)?;
+    finished.skipped = make_links(place, manifest, (&mut apply, backup.as_ref()), work)?;
+    if let Some(mut deleting) = deleting {
+        deleting.delete_extraneous(manifest)?;
+        let (deleted, warning) = deleting.end();
+        finished.deleted = deleted;
+        finished.warnings.extend(warning);
+    }
     set_dirs(place, manifest, (&mut apply, work), durability)?;
     finished.warnings.extend(apply.reported());
     if let Some(admission) = &store.files.admission {
@@ -207,7 +185,7 @@ fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<
 fn name_files(
     store: &Store,
     manifest: &Manifest,
-    (apply, work): (&mut Apply<'_>, &FileWork),
+    (apply, backup, work): (&mut Apply<'_>, Option<&Backup<'_>>, &FileWork),
     durability: Durability,
 ) -> Result<(), ObjectError> {
     let place = &store.files.place;
@@ -222,6 +200,9 @@ fn name_files(
     for (n, entry) in store.received(manifest) {
         let (path, part) = (tree.path_of(entry), part_name(n));
         let (above, name) = tree.place_of(entry)?;
+        if let Some(backup) = backup {
+            backup.save(above, name, entry, manifest)?;
+        }
         move_over(&place.disk, &place.parts, &part, above, name, path)?;
         if matches!(entry.kind, Kind::HardLink { .. }) {
             // If both names refer to the same file, renaming removes neither name.
@@ -332,7 +313,7 @@ fn move_over(
 fn make_links(
     place: &OutputDirectory,
     manifest: &Manifest,
-    apply: &mut Apply<'_>,
+    (apply, backup): (&mut Apply<'_>, Option<&Backup<'_>>),
     work: &FileWork,
 ) -> Result<Vec<SkippedLink>, ObjectError> {
     let mut tree = place.tree();
@@ -357,6 +338,9 @@ fn make_links(
         place.disk.symlinkat(target.as_os_str(), &place.state, LINK).map_err(failed)?;
         apply.give_link(&place.state, LINK, entry);
         place.disk.utimensat(&place.state, LINK, &times(entry)).map_err(failed)?;
+        if let Some(backup) = backup {
+            backup.save(above, name, entry, manifest)?;
+        }
         move_over(&place.disk, &place.state, LINK, above, name, path.clone())?;
     }
     Ok(skipped)

@@ -135,7 +135,7 @@ fn duplicates_wrong_order_and_entries_below_files_are_refused() {
 #[test]
 fn manifest_with_out_of_range_numbers_is_refused() {
     assert_eq!(Manifest::decode(&[1, 0xff, 0xff, 0xff, 0x7f]), Err(ManifestError::TooMany(0xfff_ffff)));
-    assert_eq!(Manifest::decode(&[3]), Err(ManifestError::Version(3)));
+    assert_eq!(Manifest::decode(&[4]), Err(ManifestError::Version(4)));
     let sizes = |n| entry(n, Kind::File { size: u64::MAX >> 1 });
     assert_eq!(Manifest::new(vec![sizes("a"), sizes("b")]), Err(ManifestError::Sizes));
     let mode = Entry { mode: 0o14755, ..entry("suid", Kind::Dir) };

@@ -110,7 +110,7 @@ fn version_2_is_refused_for_a_manifest_that_does_not_need_it() {
     assert_eq!(bytes[0], 1);
     bytes[0] = 2;
     bytes.extend([0, 0]); // no owner, no attributes
-    assert_eq!(Manifest::decode(&bytes), Err(ManifestError::Unneeded));
+    assert_eq!(Manifest::decode(&bytes), Err(ManifestError::Unneeded(2)));
     let not_text = [1, 1, 0, 1, 0xff, 1, 0, 0];
     assert_eq!(Manifest::decode(&not_text), Err(ManifestError::NotUtf8 { entry: 0 }));
 }

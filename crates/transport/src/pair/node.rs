@@ -5,14 +5,15 @@ use super::slow_disk::SlowDisk;
 use super::socket::Socket;
 use super::streams::LiveInput;
 use crate::config::{
-    Destination, OneWay, ReceiptKeys, Repeat, ReplayPolicy, RequiredHost, SlowReceiverPolicy, StartNow,
+    Destination, Existing, Extraneous, FilePolicy, OneWay, ReceiptKeys, Repeat, ReplayPolicy, RequiredHost,
+    SlowReceiverPolicy, StartNow,
 };
 use crate::day_limits::DayLimits;
 use crate::endpoint::{Datagram, Endpoint, HostEvent};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::host::disk::Disk;
-use crate::object::{ObjectStream, TRAILER};
+use crate::object::{ObjectStream, Reading, TRAILER};
 use crate::receiver;
 use crate::source;
 use crate::source::block_source::BlockSource;
@@ -54,6 +55,7 @@ pub(super) struct Offer {
     sparse: bool,
     datagram: usize,
     symbols_per_block: u16,
+    extraneous: Extraneous,
     slow: SlowReceiverPolicy,
     one_way: Option<OneWay>,
     min: Option<Rate>,
@@ -87,6 +89,7 @@ impl Offer {
             sparse: false,
             datagram: 1472,
             symbols_per_block: 256,
+            extraneous: Extraneous::Keep,
             slow: SlowReceiverPolicy::Follow,
             one_way: None,
             min: None,
@@ -160,6 +163,11 @@ impl Offer {
     /// Sets the number of symbols per block.
     pub(super) fn in_blocks_of(self, symbols: u16) -> Offer {
         Offer { symbols_per_block: symbols, ..self }
+    }
+
+    /// Lets receivers delete files that the source does not have.
+    pub(super) fn deleting(self) -> Offer {
+        Offer { extraneous: Extraneous::Delete, ..self }
     }
 
     /// Announces this size of packets.
@@ -342,7 +350,9 @@ impl SourceNode {
     /// Returns the content as the object stream that is sent.
     pub(super) fn object(&self) -> ObjectStream {
         let symbols = self.offer.symbols_per_block;
-        let object = ObjectStream::open(std::slice::from_ref(&self.content), self.symbol_size(), symbols);
+        let reading = Reading { extraneous: self.offer.extraneous, ..Reading::default() };
+        let paths = std::slice::from_ref(&self.content);
+        let object = ObjectStream::open_with(paths, &reading, self.symbol_size(), symbols);
         object.expect("the content can be read")
     }
 
@@ -519,6 +529,8 @@ pub(super) struct ReceiverNode {
     pub(super) replay_policy: ReplayPolicy,
     /// Value of the receiver's clock at time zero, in seconds since 1970; applies from the next start of the receiver.
     pub(super) unix_secs: u64,
+    /// Treatment of existing files; applies from the next start.
+    pub(super) existing: Existing,
     /// Delays of the disk; applies from the next start.
     pub(super) disk: SlowDisk,
     key: Option<GroupKey>,
@@ -556,6 +568,7 @@ impl ReceiverNode {
             parents: Vec::new(),
             replay_policy: ReplayPolicy::Answer,
             unix_secs: UNIX_SECS,
+            existing: Existing::default(),
             disk: SlowDisk::default(),
             key,
             rng: Rng::new(seed, 1 << 34 | index as u64),
@@ -589,6 +602,7 @@ impl ReceiverNode {
             memory: self.memory,
             parents: self.parents.clone(),
             accept: self.accept.clone(),
+            files: FilePolicy { existing: self.existing.clone(), ..FilePolicy::default() },
             worker: self.disk.worker(),
             disk: Disk::default(),
             ..receiver::Setup::plain(codec, id, seed, destination, (groups(1)[0], unix_secs))

@@ -2,6 +2,7 @@
 
 use super::changed_files::{plant, tree};
 use super::*;
+use crate::config::{Existing, Extraneous};
 use crate::event::SendReport;
 use faircast_core::schemes::CATALOGUE;
 use std::fs;
@@ -53,5 +54,33 @@ fn only_changed_files_of_a_tree_are_sent_again() {
         let all = again(&mut net);
         let time = all.duration.as_secs_f64();
         assert!(time < 1.2 * first_time + 0.5, "{}: {time} s after {first_time} s: {all:?}", entry.name);
+    }
+}
+
+#[test]
+fn deleted_files_of_a_tree_move_to_the_backup() {
+    for entry in CATALOGUE {
+        let mut net = Net::new(63);
+        net.receivers(2, Link::millis(5).mbps(20.0).fifo(100_000), Link::millis(5));
+        net.source(Offer::bytes(1).by(entry.name).at_most_mbps(4.0).expect(2).in_blocks_of(32).deleting());
+        tree(&mut net, 0, 63);
+        net.run_to_end(secs(300));
+
+        // The first receiver permits the deletion, the second one does not.
+        let backup = net.receivers[0].dir.join("backup");
+        net.receivers[0].existing = Existing::new(Extraneous::Delete, Some(backup.clone()));
+        let content = net.sources[0].content.clone();
+        let [old, gone] = ["z", "o"].map(|name| fs::read(content.join(name)).expect("our own file"));
+        fs::write(content.join("z"), vec![7; 30_000]).expect("room");
+        fs::remove_file(content.join("o")).expect("our own file");
+        again(&mut net);
+
+        let in_backup = |name: &str| fs::read(backup.join("content").join(name)).ok();
+        assert_eq!((in_backup("z"), in_backup("o")), (Some(old), Some(gone)), "{}", entry.name);
+        assert_eq!(fs::read_dir(backup.join("content")).expect("a directory").count(), 2, "{}", entry.name);
+        let deleted = |node: usize| net.receivers[node].report().deleted;
+        let has_it = |node: usize| net.receivers[node].dir.join("content/o").exists();
+        assert_eq!((deleted(0), deleted(1)), (1, 0), "{}", entry.name);
+        assert_eq!((has_it(0), has_it(1)), (false, true), "{}", entry.name);
     }
 }

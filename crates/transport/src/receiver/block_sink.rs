@@ -12,8 +12,8 @@ use crate::object::gather::spill::SpillFile;
 use crate::object::host::disk::Disk;
 use crate::object::host::quota::Quota;
 use crate::object::{
-    Affected, Counts, FileWork, Geometry, Hash, Manifest, ObjectError, SinkResult, Store, TransferId,
-    WorkStage, data_of, replace_in,
+    Affected, Counts, FileWork, Finished, Geometry, Hash, Manifest, ObjectError, SinkResult, Store,
+    TransferId, WorkStage, data_of, replace_in,
 };
 use crate::worker::{Load, Worker};
 use faircast_host::write_behind::{file_behind, write_behind};
@@ -106,20 +106,11 @@ impl Drop for BlockSink {
 #[derive(Debug)]
 pub(crate) enum Ending {
     /// All files have their names.
-    Done(Done),
+    Done(Finished),
     /// The blocks contradict the source: search for the missing blocks again.
     Anew,
     /// Files are being renamed. Call again.
     UnderWay,
-}
-
-/// The stored content of a complete transfer.
-#[derive(Debug, Default)]
-pub(crate) struct Done {
-    pub(super) entries: Counts,
-    pub(super) bytes: u64,
-    pub(super) warnings: Vec<String>,
-    pub(super) withdrawn: Vec<String>,
 }
 
 impl BlockSink {
@@ -566,7 +557,7 @@ impl BlockSink {
                 ContentSink::Opening { .. }
                 | ContentSink::Preparing { .. }
                 | ContentSink::Publishing { .. }
-                | ContentSink::Finished { .. } => Done::default(),
+                | ContentSink::Finished { .. } => Finished::default(),
                 ContentSink::Stream { sink, hashes, head, lost, gathered, .. } => {
                     let bytes = sink.written().saturating_sub(head.into());
                     sink.finish()?;
@@ -588,7 +579,7 @@ impl BlockSink {
                             "{lost} blocks of the stream arrived too late and are missing from the output"
                         )],
                     };
-                    Done { entries: Counts::of_files(files), bytes, warnings, ..Done::default() }
+                    Finished { entries: Counts::of_files(files), bytes, warnings, ..Finished::default() }
                 }
                 ContentSink::Files(mut storage) => {
                     storage.files().into_iter().for_each(|files| self.warnings.append(&mut files.warnings));
@@ -784,16 +775,15 @@ impl BlockSink {
 }
 
 /// Gives the files their names.
-fn published(store: Store, root: &Hash, durability: Durability, work: &FileWork) -> Result<Done, Error> {
-    let finished = store.finish_as(root, durability, work)?;
-    let mut warnings = finished.warnings;
-    warnings.extend(finished.skipped.iter().map(|link| {
+fn published(store: Store, root: &Hash, durability: Durability, work: &FileWork) -> Result<Finished, Error> {
+    let mut finished = store.finish_as(root, durability, work)?;
+    finished.warnings.extend(finished.skipped.iter().map(|link| {
         format!(
             "the link {} -> {} leads out of the output directory and was not created",
             link.path, link.target
         )
     }));
-    Ok(Done { entries: finished.entries, bytes: finished.bytes, warnings, withdrawn: finished.withdrawn })
+    Ok(finished)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Processing of the source's messages other than data, and of the receiver's feedback.
 
 use super::{
-    Finished, JOINED, LOOK_SOONEST, Layers, Phase, ReceiverSession, Stream, Window,
+    JOINED, LOOK_SOONEST, Layers, Phase, ReceiverSession, Stream, Window,
     block_sink::{Admitting, BlockSink},
     echo,
     fountain::Repair,
@@ -22,7 +22,7 @@ use crate::event::Event;
 use crate::members::{alive_every, first_turn, stretched};
 use crate::membership::{FLOODED, MOVED, NOTHING_YET, RELAYS};
 use crate::object::host::quota::Quota;
-use crate::object::{Admission, Geometry, Origin, TransferId, Wanted};
+use crate::object::{Admission, Finished, Geometry, Origin, TransferId, Wanted};
 use crate::session_filter::is_one_of;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::{Cx, Effect};
@@ -233,10 +233,10 @@ impl ReceiverSession {
             (&self.setup.destination, TransferId(announce.transfer.0), self.setup.memory);
         let (live, at) = (live.then_some(first), (&self.setup.disk, self.setup.temporary.as_path()));
         let repair = Repair::of(announce, layers.is_layered());
-        let FilePolicy { preserve, owners_by, keep_partial, .. } = &self.setup.files;
+        let FilePolicy { preserve, owners_by, keep_partial, existing, .. } = &self.setup.files;
         let admitting = Admitting {
             admission: Some(admission),
-            wanted: Wanted { preserve: preserve.clone(), owners_by: *owners_by },
+            wanted: Wanted { preserve: preserve.clone(), owners_by: *owners_by, existing: existing.clone() },
             keep_partial: *keep_partial,
             spills: repair.spills(&geometry, memory),
         };

@@ -3,9 +3,10 @@
 use super::block_sink::Ending;
 use super::feedback::turn;
 use super::symbol_sink::Progressed;
-use super::{CONFIRM_TIMEOUT, Finished, LOOK_SOONEST, Phase, ReceiverSession, Stream};
+use super::{CONFIRM_TIMEOUT, LOOK_SOONEST, Phase, ReceiverSession, Stream};
 use crate::error::{Error, TransferError};
 use crate::event::{Event, MAX_UNSENT, ReceiveReport, TransferName};
+use crate::object::Finished;
 use crate::units::mean_rate;
 use faircast_core::time::{Span, Time};
 use faircast_wire::Activity;
@@ -167,8 +168,7 @@ impl ReceiverSession {
                 stream.finishing_since = None;
                 self.report_content(); // short content may be read and published in one call
                 self.totals.finished = now;
-                let (entries, bytes, warnings) = (done.entries, done.bytes, done.warnings);
-                self.finished = Some(Finished { entries, bytes, warnings, withdrawn: done.withdrawn });
+                self.finished = Some(done);
                 self.leave_layers(now);
                 if self.outbox.is_muted {
                     self.phase = Phase::Over;
@@ -221,6 +221,7 @@ impl ReceiverSession {
             files: finished.entries.files,
             links: finished.entries.links,
             directories: finished.entries.directories,
+            deleted: finished.deleted,
             bytes: finished.bytes,
             duration: receiving.into(),
             goodput: mean_rate(moved_bytes, receiving),

@@ -47,7 +47,7 @@ use crate::endpoint::Transmit;
 use crate::error::{EndReason, Error, JoinObstacle, StartError, TransferError};
 use crate::event::{Event, Setting};
 use crate::members::{alive_every, stretched};
-use crate::object::Counts;
+use crate::object::Finished;
 use crate::object::host::disk::Disk;
 use crate::session_filter::SessionFilter;
 use crate::trace::{RECEIVER, RELAY, Scope};
@@ -295,14 +295,6 @@ struct Totals {
     repaired: u64,
     first_packet: Option<Time>,
     finished: Time,
-}
-
-#[derive(Debug, Default)]
-struct Finished {
-    entries: Counts,
-    bytes: u64,
-    warnings: Vec<String>,
-    withdrawn: Vec<String>,
 }
 
 impl ReceiverSession {

@@ -4,7 +4,7 @@
 //! block has begun. So a receiver gives up an incomplete block soon after the first packet of a later block. It waits for a few
 //! more packets, because a path may reorder packets. A gap never delays the following blocks.
 
-use super::block_sink::{Done, Ending};
+use super::block_sink::Ending;
 use super::symbol_sink::{Progressed, SymbolCounts, SymbolSink};
 use super::trust::Trust;
 use crate::config::{Destination, Durability};
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::event::{Event, Flow, StreamReceived, Subscription};
 use crate::object::gather::assembly::{Added, Assembly};
 use crate::object::host::quota::Quota;
-use crate::object::{Counts, Geometry, ObjectError, TransferId, verify_block};
+use crate::object::{Counts, Finished, Geometry, ObjectError, TransferId, verify_block};
 use crate::worker::Worker;
 use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
@@ -289,7 +289,7 @@ impl SymbolSink for Streams {
         let files = self.lanes.iter().filter(brought).count() as u64;
         let entries = Counts::of_files(files);
         let (bytes, warnings) = (self.verified_bytes(), self.warnings());
-        let done = Done { entries, bytes, warnings, ..Done::default() };
+        let done = Finished { entries, bytes, warnings, ..Finished::default() };
         Ok(Ending::Done(done))
     }
 

@@ -5,8 +5,9 @@ use super::cache::Added;
 use crate::config::Durability;
 use crate::error::{Error, TransferError};
 use crate::event::Event;
+use crate::object::Finished;
 use crate::object::Geometry;
-use crate::receiver::block_sink::{Done, Ending};
+use crate::receiver::block_sink::Ending;
 use crate::receiver::symbol_sink::{Progressed, SymbolCounts, SymbolSink};
 use crate::receiver::trust::Trust;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
@@ -176,7 +177,7 @@ impl SymbolSink for UpstreamReassembler {
         _durability: Durability,
         _now: Time,
     ) -> Result<Ending, Error> {
-        Ok(Ending::Done(Done::default()))
+        Ok(Ending::Done(Finished::default()))
     }
 
     fn needs_nothing(&self) -> bool {

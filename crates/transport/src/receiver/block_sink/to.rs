@@ -2,10 +2,10 @@
 
 use super::super::storage::Storage;
 use super::opening::Opened;
-use super::{Done, EARLY, Geometry, MIN_EARLY};
+use super::{EARLY, Geometry, MIN_EARLY};
 use crate::error::{ConfigError, Error};
 use crate::object::memory::{Gathering, Memory};
-use crate::object::{FileWork, ObjectError, RootHasher, Store, StreamSink};
+use crate::object::{FileWork, Finished, ObjectError, RootHasher, Store, StreamSink};
 use faircast_host::write_behind::Waiting;
 use std::io::Write;
 use std::sync::mpsc::Receiver;
@@ -41,7 +41,7 @@ pub(super) enum ContentSink {
         blocks: u32,
         bytes: u64,
         work: FileWork,
-        outcome: Receiver<Result<Done, Error>>,
+        outcome: Receiver<Result<Finished, Error>>,
     },
     Finished {
         blocks: u32,

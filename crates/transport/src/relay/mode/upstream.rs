@@ -4,8 +4,9 @@
 use super::super::SessionHandle;
 use crate::config::Durability;
 use crate::error::{Error, TransferError};
+use crate::object::Finished;
 use crate::object::Geometry;
-use crate::receiver::block_sink::{Done, Ending};
+use crate::receiver::block_sink::Ending;
 use crate::receiver::symbol_sink::{Progressed, SymbolCounts, SymbolSink};
 use crate::receiver::trust::Trust;
 use faircast_core::packet::SessionId;
@@ -124,7 +125,7 @@ impl SymbolSink for UpstreamMode {
     }
 
     fn finish(&mut self, _: u32, _: [u8; 32], _: Durability, _: Time) -> Result<Ending, Error> {
-        Ok(Ending::Done(Done::default()))
+        Ok(Ending::Done(Finished::default()))
     }
 
     fn deadline(&self) -> Time {
