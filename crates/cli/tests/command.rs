@@ -207,7 +207,7 @@ fn file_arrives_and_both_ends_report_it() {
     let received = finish(receiver);
     let ends = [
         (sent, r#""verified":1,"bytes":3000000"#),
-        (received, r#""files":1,"links":0,"directories":0,"bytes":3000000"#),
+        (received, r#""files":1,"links":0,"directories":0,"deleted":0,"bytes":3000000"#),
     ];
     for (output, counted) in ends {
         let last = last_line(&output.stdout);
