@@ -124,10 +124,17 @@ impl<'a> Deleting<'a> {
         Ok(Deleting { place, backup, kept, device, work, deleted: 0, failed })
     }
 
-    /// Deletes files in the place of directories, and directories in the place of other entries.
-    pub(super) fn clear_the_way(&mut self, manifest: &Manifest) -> Result<(), ObjectError> {
+    /// Deletes files in the place of directories, and directories in the place of other received entries.
+    pub(super) fn clear_the_way(
+        &mut self,
+        manifest: &Manifest,
+        is_received: impl Fn(u32, &Entry) -> bool,
+    ) -> Result<(), ObjectError> {
         let place = self.place;
-        find_obstacles(place, manifest, &mut |above, entry, _| {
+        find_obstacles(place, manifest, &mut |above, (n, entry), _| {
+            if !is_received(n, entry) {
+                return Ok(());
+            }
             let (_, name) = split(&entry.path);
             let deleted = self.delete(above, name, &entry.path, 0)?;
             deleted.map_err(|e| ObjectError::io(place.out_path.join(&entry.path), "delete it", e))

@@ -19,7 +19,7 @@ pub(super) fn check_for_obstacles(
     wanted: &Wanted,
 ) -> Result<(), ObjectError> {
     let deletes = manifest.extraneous.and(wanted.existing.extraneous) == Extraneous::Delete;
-    find_obstacles(place, manifest, &mut |_, entry, obstacle| {
+    find_obstacles(place, manifest, &mut |_, (_, entry), obstacle| {
         let is_below = entry.path.as_bytes().contains(&b'/');
         if deletes && is_below {
             return Ok(());
@@ -28,17 +28,17 @@ pub(super) fn check_for_obstacles(
     })
 }
 
-/// Calls `found` for each entry whose place is taken by an object that a renamed file cannot replace, with the directory of the
-/// entry. `found` may delete the object.
+/// Calls `found` for each entry whose place is taken by an object that a renamed file cannot replace, with the directory
+/// and the number of the entry. `found` may delete the object.
 pub(super) fn find_obstacles(
     place: &OutputDirectory,
     manifest: &Manifest,
-    found: &mut dyn FnMut(BorrowedFd<'_>, &Entry, Obstacle) -> Result<(), ObjectError>,
+    found: &mut dyn FnMut(BorrowedFd<'_>, (u32, &Entry), Obstacle) -> Result<(), ObjectError>,
 ) -> Result<(), ObjectError> {
     let mut tree = place.tree();
     // No obstacle can exist below an absent directory.
     let mut absent: Option<&[u8]> = None;
-    for entry in manifest.entries() {
+    for (n, entry) in (0..).zip(manifest.entries()) {
         if absent.is_some_and(|above| is_below(entry.path.as_bytes(), above)) {
             continue;
         }
@@ -63,7 +63,7 @@ pub(super) fn find_obstacles(
             _ => continue,
         };
         absent = Some(entry.path.as_bytes());
-        found(at, entry, obstacle)?;
+        found(at, (n, entry), obstacle)?;
     }
     Ok(())
 }

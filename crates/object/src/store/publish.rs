@@ -144,7 +144,7 @@ fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<
         // An obstacle may have appeared since the first check.
         check_for_obstacles(place, manifest, &store.files.wanted)?;
         if let Some(deleting) = &mut deleting {
-            deleting.clear_the_way(manifest)?;
+            deleting.clear_the_way(manifest, |n, entry| !store.is_withdrawn(n, entry))?;
         }
         make_writable(place, manifest)?;
         place.mark(FINISHING)?;
