@@ -1,6 +1,7 @@
 //! Tests of the block sink.
 
 use super::*;
+use crate::config::Durability;
 use crate::error::StorageError;
 use crate::object::{ObjectStream, seal_block, verify_block};
 use crate::worker::Job;

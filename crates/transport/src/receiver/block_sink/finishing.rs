@@ -1,0 +1,125 @@
+//! The end of a transfer: the root hash is compared, and the files get their names.
+
+use super::to::ContentSink;
+use super::{BlockSink, Ending, Polled};
+use crate::announced::LIVE_ROOT;
+use crate::config::Durability;
+use crate::error::{Error, TransferError};
+use crate::object::{Counts, FileWork, Finished, Hash, ObjectError, Store, WorkStage};
+use crate::worker::Load;
+use std::sync::mpsc::{TryRecvError, channel};
+
+impl BlockSink {
+    /// Finishes a transfer of `blocks` blocks: compares the root hash and gives the files their names. A long renaming runs in a
+    /// job; call this until the job has ended.
+    pub(in super::super) fn finish(
+        &mut self,
+        blocks: u32,
+        root: [u8; 32],
+        durability: Durability,
+    ) -> Result<Ending, Error> {
+        if let ContentSink::Files(_) | ContentSink::Opening { .. } | ContentSink::Preparing { .. } = &self.to
+        {
+            let end = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
+            match self.settle()? {
+                Polled::GivenUp => return Ok(Ending::Anew),
+                _ if self.is_storing() => return Ok(Ending::UnderWay),
+                _ => {}
+            }
+            // The length of the object stream (from the journal or from the last block) is checked together with the root hash.
+            let ContentSink::Files(storage) = &mut self.to else { return Ok(Ending::UnderWay) };
+            let known = match storage.ledger().geometry().stream_len {
+                Some(_) => Ok(()),
+                None => storage.set_stream_len(end),
+            };
+            match self.settled(known)? {
+                Polled::GivenUp => return Ok(Ending::Anew),
+                _ if self.is_storing() => return Ok(Ending::UnderWay),
+                _ => {}
+            }
+            let ContentSink::Files(storage) = &mut self.to else { return Ok(Ending::UnderWay) };
+            let checked = storage.ledger().check(&Hash(root));
+            if self.settled(checked)? == Polled::GivenUp {
+                return Ok(Ending::Anew);
+            }
+            if !matches!(self.to, ContentSink::Files(_)) {
+                return Ok(Ending::UnderWay);
+            }
+        }
+        if let ContentSink::Stream { waiting: Some(waiting), .. } = &self.to
+            && waiting.bytes() > 0
+        {
+            return Ok(Ending::UnderWay);
+        }
+        if let ContentSink::Publishing { blocks, bytes, outcome, .. } = &self.to {
+            let outcome = match outcome.try_recv() {
+                Err(TryRecvError::Empty) => return Ok(Ending::UnderWay),
+                Err(TryRecvError::Disconnected) => panic!("the work on files says how it ended"),
+                Ok(outcome) => outcome,
+            };
+            self.to = ContentSink::Finished { blocks: *blocks, bytes: *bytes };
+            return outcome.map(Ending::Done);
+        }
+        let (held, verified) = (self.blocks(), self.verified_bytes());
+        self.content = self.entries().map(|entries| (entries, self.title()));
+        let stream_len = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
+        let done =
+            match std::mem::replace(&mut self.to, ContentSink::Finished { blocks: held, bytes: verified }) {
+                ContentSink::Opening { .. }
+                | ContentSink::Preparing { .. }
+                | ContentSink::Publishing { .. }
+                | ContentSink::Finished { .. } => Finished::default(),
+                ContentSink::Stream { sink, hashes, head, lost, gathered, .. } => {
+                    let bytes = sink.written().saturating_sub(head.into());
+                    sink.finish()?;
+                    if let Some(mut hashes) = hashes.filter(|_| lost == 0 && root != LIVE_ROOT) {
+                        if self.geometry.stream_len.is_none() {
+                            hashes.set_stream_len(stream_len);
+                        }
+                        if hashes.root() != Some(Hash(root)) {
+                            return Err(Error::Transfer(TransferError::RootMismatch));
+                        }
+                    }
+                    let mut files = 1;
+                    if let Some(gathered) = gathered {
+                        files = gathered.split(self.geometry.manifest_len).map_err(ObjectError::from)?;
+                    }
+                    let warnings = match lost {
+                        0 => Vec::new(),
+                        lost => vec![format!(
+                            "{lost} blocks of the stream arrived too late and are missing from the output"
+                        )],
+                    };
+                    Finished { entries: Counts::of_files(files), bytes, warnings, ..Finished::default() }
+                }
+                ContentSink::Files(mut storage) => {
+                    storage.files().into_iter().for_each(|files| self.warnings.append(&mut files.warnings));
+                    let store = storage.into_store().expect("no job has the files of an idle storage");
+                    let (sender, outcome) = channel();
+                    let work = self.worker.file_work();
+                    work.begin(WorkStage::Completing, 1);
+                    let ours = work.clone();
+                    self.to = ContentSink::Publishing { blocks: held, bytes: verified, work, outcome };
+                    let job = Box::new(move || {
+                        // Sending fails if the session has ended.
+                        sender.send(published(store, &Hash(root), durability, &ours)).ok();
+                    });
+                    self.worker.run(Load::Files, job);
+                    return self.finish(blocks, root, durability);
+                }
+            };
+        Ok(Ending::Done(done))
+    }
+}
+
+/// Gives the files their names.
+fn published(store: Store, root: &Hash, durability: Durability, work: &FileWork) -> Result<Finished, Error> {
+    let mut finished = store.finish_as(root, durability, work)?;
+    finished.warnings.extend(finished.skipped.iter().map(|link| {
+        format!(
+            "the link {} -> {} leads out of the output directory and was not created",
+            link.path, link.target
+        )
+    }));
+    Ok(finished)
+}
