@@ -69,7 +69,15 @@ impl FileWork {
     /// # Errors
     /// [`ObjectError::Cancelled`] when the work was cancelled.
     pub(crate) fn step(&self, out: &Path) -> Result<(), ObjectError> {
-        self.shared.done.fetch_add(1, Ordering::Relaxed);
+        self.steps(1, out)
+    }
+
+    /// Counts several steps as done.
+    ///
+    /// # Errors
+    /// As [`FileWork::step`].
+    pub(crate) fn steps(&self, done: u64, out: &Path) -> Result<(), ObjectError> {
+        self.shared.done.fetch_add(done, Ordering::Relaxed);
         if self.shared.is_cancelled.load(Ordering::Relaxed) {
             return Err(ObjectError::Cancelled { path: out.to_path_buf() });
         }

@@ -16,6 +16,7 @@
 //! | [`manifest`] | names, sizes, modes and times; a decoder that accepts any bytes |
 //! | [`metadata`] | further metadata of files: owners and attributes, and their selection |
 //! | [`names`] | treatment of names with terminal control characters |
+//! | `chunking` | chunks of files, for receivers that have earlier versions |
 //! | `links` | symbolic links that are followed, and links without a target at the receivers |
 //! | `walk` | search for the entries below the paths that are sent |
 //! | `apply` | owners, attributes and special bits that a receiver applies |
@@ -29,6 +30,7 @@
 
 mod apply;
 pub mod block;
+mod chunking;
 pub mod error;
 mod file_work;
 #[cfg(any(test, fuzzing))]
@@ -59,6 +61,7 @@ mod withdrawn;
 pub use apply::Wanted;
 pub use block::data_of;
 pub use block::{BlockError, RootHasher, hash_of, seal_block, verify_block};
+pub use chunking::Delta;
 pub use error::{Change, ObjectError, Obstacle};
 pub use file_work::{Both, FileWork, WorkStage};
 pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};

@@ -1,7 +1,8 @@
 //! The manifest: the list of all entries of a transfer.
 //!
 //! ```text
-//! u8 version (1 to 3) ‖ version 3: u8 features ‖ count ‖ count entries, sorted by path, and nothing more
+//! u8 version (1 to 3) ‖ version 3: u8 features ‖ count ‖ count entries, sorted by path ‖ chunk table, if it is a feature, and
+//! nothing more
 //! entry:  shared ‖ length ‖ rest of the path ‖ u8 kind ‖ mode ‖ mtime ‖ file: size, link: length ‖ target, hard link: entry
 //!         ‖ from version 2 on: owner ‖ attributes
 //! owner:       0: not said; n: the n-th of the manifest; one more than there are: uid ‖ gid ‖ text user ‖ text group follow
@@ -19,7 +20,9 @@
 //! | bit | feature |
 //! |---|---|
 //! | 1 | receivers may delete the files in the directories of the manifest that are no entries ([`Extraneous::Delete`]) |
+//! | 2 | a chunk table that is not empty (`chunks`) follows the entries |
 
+pub(crate) mod chunks;
 mod named;
 mod tables;
 
@@ -27,6 +30,7 @@ use super::metadata::{Attributes, MetadataError, Owner};
 use super::names::shown;
 pub use super::names::{MAX_NAME_LEN, MAX_PATH_LEN};
 use super::policy::Extraneous;
+use chunks::Chunks;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -62,6 +66,8 @@ const INODE: u64 = 256;
 const VERSION: u8 = 3;
 /// Feature: [`Manifest::extraneous`].
 const DELETE: u8 = 1;
+/// Feature: [`Manifest::chunks`].
+const CHUNKS: u8 = 2;
 const MIN_ENTRY: usize = 6;
 
 /// The entries of a transfer, sorted by path.
@@ -70,6 +76,7 @@ pub struct Manifest {
     entries: Vec<Entry>,
     /// Treatment of files that receivers have in the directories of this manifest and that are no entries.
     pub extraneous: Extraneous,
+    chunks: Option<Chunks>,
 }
 
 /// A file, directory, link or stream.
@@ -174,12 +181,21 @@ pub enum ManifestError {
         "it has version {0}, but this program reads only versions 1 to {VERSION}; update faircast on the older host"
     )]
     Version(u8),
-    /// The manifest has a version of which it uses no feature.
+    /// The manifest has a version or a feature that it does not use.
     #[error("it has version {0} without a feature of that version")]
     Unneeded(u8),
     /// The manifest has unknown features.
     #[error("it has unknown features ({0:#x}); update faircast on this host")]
     Features(u8),
+    /// The chunk table has an unknown size class.
+    #[error("its chunk table has the unknown size class {0}")]
+    ChunkSizes(u8),
+    /// The chunks of a file are too long, too many, or do not add up to its size.
+    #[error("entry {entry}: its chunks are too long, too many, or do not add up to the size of the file")]
+    Chunk {
+        /// Number of the entry.
+        entry: usize,
+    },
     /// A number has more than 64 bits, or is not in its shortest form.
     #[error("the number at byte {at} is not in its shortest form")]
     Number {
@@ -341,6 +357,16 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// Adds a chunk table, unless it is empty. The table must describe the files of this manifest.
+    pub(crate) fn with_chunks(self, chunks: Chunks) -> Manifest {
+        Manifest { chunks: Some(chunks).filter(|chunks| !chunks.all.is_empty()), ..self }
+    }
+
+    /// Returns the chunk table, if the source sent one.
+    pub(crate) fn chunks(&self) -> Option<&Chunks> {
+        self.chunks.as_ref()
+    }
+
     /// Returns the entries, sorted by path.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
@@ -496,7 +522,8 @@ impl Manifest {
 
     /// Encodes the manifest.
     pub fn encode(&self) -> Vec<u8> {
-        let features = if self.extraneous == Extraneous::Delete { DELETE } else { 0 };
+        let delete = if self.extraneous == Extraneous::Delete { DELETE } else { 0 };
+        let features = delete | if self.chunks.is_some() { CHUNKS } else { 0 };
         let version = if features != 0 { 3 } else { 1 + u8::from(self.needs_version_2()) };
         let mut tables = (version > 1).then(WriteTables::default);
         let mut out = vec![version];
@@ -530,6 +557,9 @@ impl Manifest {
             }
             before = path;
         }
+        if let Some(chunks) = &self.chunks {
+            chunks.put(&mut out);
+        }
         out
     }
 
@@ -545,7 +575,7 @@ impl Manifest {
         }
         let mut tables = (version > 1).then(ReadTables::default);
         let features = if version == 3 { from.byte()? } else { 0 };
-        if features & !DELETE != 0 {
+        if features & !(DELETE | CHUNKS) != 0 {
             return Err(ManifestError::Features(features));
         }
         let count = from.number()?;
@@ -572,13 +602,17 @@ impl Manifest {
             }
             entries.push(from.entry(entry, &path, tables.as_mut())?);
         }
+        let has_chunks = features & CHUNKS != 0;
+        let chunks = has_chunks.then(|| Chunks::read(&mut from, &entries)).transpose()?;
         if from.at < bytes.len() {
             return Err(ManifestError::Trailing(bytes.len() - from.at));
         }
         let extraneous = if features & DELETE != 0 { Extraneous::Delete } else { Extraneous::Keep };
-        let manifest = Manifest { entries, extraneous };
+        let is_empty = chunks.as_ref().is_some_and(|chunks| chunks.all.is_empty());
+        let manifest = Manifest { entries, extraneous, chunks };
         manifest.check()?;
-        if (version == 3 && features == 0) || (version == 2 && !manifest.needs_version_2()) {
+        let is_unneeded = (version == 3 && features == 0) || (version == 2 && !manifest.needs_version_2());
+        if is_unneeded || is_empty {
             return Err(ManifestError::Unneeded(version));
         }
         Ok(manifest)
@@ -640,6 +674,14 @@ impl<'a> Reader<'a> {
         let byte = *self.bytes.get(self.at).ok_or(ManifestError::Truncated { at: self.at })?;
         self.at += 1;
         Ok(byte)
+    }
+
+    /// Reads 8 bytes, least significant first.
+    fn word(&mut self) -> Result<u64, ManifestError> {
+        let truncated = ManifestError::Truncated { at: self.bytes.len() };
+        let word = self.bytes[self.at..].first_chunk().ok_or(truncated)?;
+        self.at += word.len();
+        Ok(u64::from_le_bytes(*word))
     }
 
     fn number(&mut self) -> Result<u64, ManifestError> {

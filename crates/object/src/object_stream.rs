@@ -1,5 +1,6 @@
 //! Reading files, trees and streams at the source.
 
+use super::chunking::{Delta, with_chunks};
 use super::error::{Change, ObjectError};
 use super::geometry::{Geometry, TransferId};
 use super::layout::Layout;
@@ -10,7 +11,7 @@ use super::policy::Extraneous;
 use super::spool::Spool;
 use super::walk::{LeftOut, Reading, Skipped, Walk, mtime, top_name};
 use super::withdrawn::Withdrawal;
-use crate::host::disk::Disk;
+use crate::host::disk::{Disk, SYSTEM};
 use crate::host::sys::OpenFiles;
 use rustix::fs::{Advice, OFlags};
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,7 +123,6 @@ impl ObjectStream {
             }
         }
         let found = walk.found()?;
-        let content = StreamContent::Files { tops, open: OpenFiles::default() };
         let mut manifest = Manifest::new(found.entries)?;
         let mut notes = found.notes;
         if reading.extraneous == Extraneous::Delete {
@@ -136,6 +136,10 @@ impl ObjectStream {
                 Some(why) => notes.push(format!("receivers delete no files, because {why}")),
             }
         }
+        if reading.delta == Delta::On {
+            manifest = with_chunks_of_files(manifest, &tops);
+        }
+        let content = StreamContent::Files { tops, open: OpenFiles::default() };
         let mut object = ObjectStream::new(manifest, content, symbol_size, symbols_per_block)?;
         (object.skipped, object.left_out, object.notes) = (found.skipped, found.left_out, notes);
         Ok(object)
@@ -217,6 +221,19 @@ impl ObjectStream {
         })
     }
 
+    /// Creates an object stream with this manifest of one tree, right or wrong.
+    #[cfg(test)]
+    pub(crate) fn of_manifest(
+        manifest: Manifest,
+        tree: PathBuf,
+        symbol_size: u16,
+        symbols: u16,
+    ) -> ObjectStream {
+        let tops = BTreeMap::from([(top_name(&tree).expect("it has a name"), tree)]);
+        let content = StreamContent::Files { tops, open: OpenFiles::default() };
+        ObjectStream::new(manifest, content, symbol_size, symbols).expect("it is sound")
+    }
+
     /// Sets the disk from which files are read.
     pub fn on(self, disk: &Disk) -> ObjectStream {
         ObjectStream { disk: disk.clone(), ..self }
@@ -241,6 +258,12 @@ impl ObjectStream {
     /// Returns the manifest of the content.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// Returns the chunks of the files in the chunk table, as hashes and lengths.
+    pub fn chunks(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let chunks = self.manifest.chunks().into_iter().flat_map(|chunks| &chunks.all);
+        chunks.map(|chunk| (chunk.hash, chunk.len))
     }
 
     /// Returns the entries that are skipped.
@@ -425,6 +448,19 @@ impl ObjectStream {
             },
         }
     }
+}
+
+/// Returns the manifest with the chunks of its files.
+fn with_chunks_of_files(manifest: Manifest, tops: &BTreeMap<OsString, PathBuf>) -> Manifest {
+    let mut open: Option<(OsString, File)> = None;
+    with_chunks(manifest, |entry, buf, at| {
+        let file = match open.take().filter(|(path, _)| *path == entry.path) {
+            Some((_, file)) => file,
+            None => open_source(tops, entry)?,
+        };
+        let (_, file) = open.insert((entry.path.clone(), file));
+        SYSTEM.read_at(file, buf, at).map_err(|e| ObjectError::io(source_path(tops, entry), "read", e))
+    })
 }
 
 fn source_path(tops: &BTreeMap<OsString, PathBuf>, entry: &Entry) -> PathBuf {

@@ -152,8 +152,7 @@ impl OutputDirectory {
     }
 
     pub(crate) fn existing_part(&self, entry: u32) -> io::Result<File> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        Ok(self.disk.openat(&self.parts, part_name(entry), flags, Mode::empty())?.into())
+        existing_part(&self.disk, &self.parts, entry)
     }
 
     /// Removes all marks and part files of this transfer. Call it while the journal lists no stored blocks.
@@ -277,6 +276,12 @@ impl OutputDirectory {
             self.disk.unlinkat(directory, name, AtFlags::empty()).ok();
         }
     }
+}
+
+/// Opens the part file of entry `entry` for reading.
+pub(crate) fn existing_part(disk: &Disk, parts: &OwnedFd, entry: u32) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(disk.openat(parts, part_name(entry), flags, Mode::empty())?.into())
 }
 
 pub(crate) fn part_name(entry: u32) -> String {

@@ -5,12 +5,14 @@
 //! itself.
 
 mod adopt;
+mod coverage;
 mod distrust;
 mod existing;
 mod files;
 mod ledger;
 mod obstacles;
 mod publish;
+mod search;
 
 use super::apply::Wanted;
 use super::block::hash_of;
@@ -159,6 +161,9 @@ impl Store {
         let mut ledger = Ledger::new(transfer, geometry, stage);
         if reported.is_none() {
             place.wipe()?;
+        }
+        let is_content = |&(index, _): &(u32, Hash)| index >= geometry.manifest_blocks();
+        if !reported.as_ref().is_some_and(|reported| reported.blocks.iter().any(is_content)) {
             let remembered = Remembered::load(&place.disk, &place.states).unwrap_or_default();
             let has_any = |admission: &Admission| remembered.has_any_of(&admission.origin);
             ledger.has_others = place.has_others(transfer) || admission.as_ref().is_some_and(has_any);
@@ -172,6 +177,8 @@ impl Store {
             admission,
             warnings: Vec::new(),
             wanted: Wanted::default(),
+            reuse: Vec::new(),
+            seeds: None,
         };
         Ok((Store { ledger, files }, reported))
     }
@@ -186,10 +193,13 @@ impl Store {
             Err(error) if error.is_contradiction() => {
                 self.start_over()?;
                 self.ledger.spoiled = self.spoiled.max(1);
-                Ok(())
             }
-            taken_up => taken_up,
+            taken_up => taken_up?,
         }
+        // Chunks of incomplete blocks are not in the journal, so they are searched again.
+        let has_chunks = self.manifest().is_some_and(|manifest| manifest.chunks().is_some());
+        self.ledger.has_others |= has_chunks && !self.is_complete();
+        Ok(())
     }
 
     /// Creates a temporary file next to the part files, for symbols of incomplete blocks. The blocks of `reported` need no space

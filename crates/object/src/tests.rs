@@ -18,6 +18,7 @@ mod metadata;
 mod overwrite;
 mod planted;
 mod resume;
+mod reuse;
 mod system;
 
 /// Small blocks: a full block has 4 symbols of 64 bytes and holds 220 bytes of the object stream.

@@ -1,5 +1,6 @@
 //! Search for the entries below the paths that are sent, with their names, sizes, modes, times and further metadata.
 
+use super::chunking::Delta;
 use super::error::ObjectError;
 use super::links::FollowLinks;
 use super::manifest::{Entry, Kind, MODE_BITS, PERMISSIONS, check_path};
@@ -30,6 +31,8 @@ pub struct Reading {
     pub follow: FollowLinks,
     /// Treatment of files that receivers have in the sent directories and the source does not.
     pub extraneous: Extraneous,
+    /// Whether chunks of the files are listed.
+    pub delta: Delta,
 }
 
 /// Treatment of files that cannot be read, or whose names cannot be sent.

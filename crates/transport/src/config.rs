@@ -2,7 +2,7 @@
 
 use crate::ends::{Input, Output};
 use crate::object::{
-    FollowLinks, Memory, MemoryFile, Names, ObjectError, OwnersBy, Preserve, Unreadable, replace_in,
+    Delta, FollowLinks, Memory, MemoryFile, Names, ObjectError, OwnersBy, Preserve, Unreadable, replace_in,
 };
 use crate::session_filter::SessionFilter;
 use faircast_core::packet::Layer;
@@ -321,6 +321,8 @@ pub struct SendConfig {
     pub follow: FollowLinks,
     /// Treatment of files that receivers have in the sent directories and this source does not. Receivers must select the same.
     pub extraneous: Extraneous,
+    /// Whether receivers get a list of the chunks of files, so that they reuse unchanged parts of earlier versions.
+    pub delta: Delta,
     /// Name of this host in messages.
     pub host: String,
     /// Directory of temporary files without names.
@@ -431,6 +433,8 @@ pub(crate) struct FilePolicy {
     pub(crate) keep_partial: KeepPartial,
     /// Treatment of existing files.
     pub(crate) existing: Existing,
+    /// Files, directories and block devices whose content is reused.
+    pub(crate) reuse: Vec<PathBuf>,
 }
 
 /// Configuration of `recv`.
@@ -461,6 +465,8 @@ pub struct ReceiveConfig {
     pub keep_partial: KeepPartial,
     /// Treatment of existing files in an output directory.
     pub existing: Existing,
+    /// Files, directories and block devices of this host whose content is reused, in addition to the output directory.
+    pub reuse: Vec<PathBuf>,
     /// Whether content of a later session or of another source may be replaced. Output directories record the session and source
     /// of their content.
     pub overwrite: OverwritePolicy,
@@ -526,6 +532,7 @@ impl SendConfig {
             unreadable: Unreadable::LeaveOut,
             follow: FollowLinks::Never,
             extraneous: Extraneous::Keep,
+            delta: Delta::Off,
             host: String::new(),
             temporary: TEMPORARY.into(),
         }
@@ -548,6 +555,7 @@ impl ReceiveConfig {
             names: Names::Escape,
             keep_partial: KeepPartial::default(),
             existing: Existing::default(),
+            reuse: Vec::new(),
             overwrite: OverwritePolicy::Refuse,
             layers_to: Vec::new(),
             key: None,

@@ -6,7 +6,7 @@
 //! is signed or not.
 
 use crate::object::{
-    HardLinks, Hash, ObjectError, ObjectStream, Preserve, Reading, RootHasher, Unreadable, hash_of,
+    Delta, HardLinks, Hash, ObjectError, ObjectStream, Preserve, Reading, RootHasher, Unreadable, hash_of,
 };
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_wire::{Name, Receipt, Signed, TransferId};
@@ -113,9 +113,16 @@ impl ReceiptsReport {
     /// # Errors
     /// If a file cannot be read, or changes during the call.
     pub fn root_of(&self, paths: &[PathBuf], preserve: &Preserve) -> Result<[u8; 32], ObjectError> {
-        let (unreadable, hard_links) = (Unreadable::LeaveOut, HardLinks::Keep);
-        let reading = Reading { preserve: preserve.clone(), unreadable, hard_links, ..Reading::default() };
-        let mut object = ObjectStream::open_with(paths, &reading, self.symbol_size, self.symbols_per_block)?;
+        let open = |delta| {
+            let (unreadable, hard_links) = (Unreadable::LeaveOut, HardLinks::Keep);
+            let preserve = preserve.clone();
+            let reading = Reading { preserve, unreadable, hard_links, delta, ..Reading::default() };
+            ObjectStream::open_with(paths, &reading, self.symbol_size, self.symbols_per_block)
+        };
+        let mut object = open(Delta::Off)?;
+        if bytes_of(&self.transfer) != Some(object.transfer().0) {
+            object = open(Delta::On)?; // the manifest of the session may have a chunk table
+        }
         let geometry = object.geometry();
         let (mut hashes, mut block) = (RootHasher::new(geometry), Vec::new());
         for index in 0..geometry.blocks().unwrap_or(0) {

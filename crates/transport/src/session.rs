@@ -261,8 +261,9 @@ fn scheduler(
     let source = match &config.content {
         Content::Paths(paths) => {
             let (preserve, unreadable) = (config.preserve.clone(), config.unreadable);
-            let (hard_links, follow, extraneous) = (HardLinks::Keep, config.follow, config.extraneous);
-            let reading = Reading { preserve, unreadable, hard_links, follow, extraneous };
+            let (hard_links, follow) = (HardLinks::Keep, config.follow);
+            let (extraneous, delta) = (config.extraneous, config.delta);
+            let reading = Reading { preserve, unreadable, hard_links, follow, extraneous, delta };
             let object = ObjectStream::open_with(paths, &reading, symbol_size, symbols)?.on(&at.disk);
             let stray = object.stray_links();
             // Symbolic links that are preserved are not followed.
@@ -321,6 +322,7 @@ fn receiver_at(config: ReceiveConfig, host: &Host) -> receiver::ReceiverSession 
             names: config.names,
             keep_partial: config.keep_partial,
             existing: config.existing,
+            reuse: config.reuse,
         },
         verify: config.verify,
         sign_receipts: config.sign_receipts,

@@ -4,6 +4,7 @@
 #[allow(dead_code, reason = "other crates use the rest")]
 mod replay;
 
+use crate::manifest::chunks::{Chunk, ChunkSizes, Chunks};
 use crate::{Attributes, Entry, Kind, Manifest, Owner};
 use replay::{assert_stored, replay};
 use std::sync::Arc;
@@ -44,10 +45,20 @@ fn manifest_with_metadata() -> Vec<u8> {
     Manifest::new(entries).expect("it is sound").encode()
 }
 
+/// A manifest of version 3.
+fn manifest_with_chunks() -> Vec<u8> {
+    let large = Entry::new("large", Kind::File { size: 5_000 }, 0o644, -1);
+    let sizes = ChunkSizes::for_content(5_000).expect("not too many");
+    let chunk = |len| Chunk { hash: u64::from(len) << 32, len };
+    let chunks = Chunks { sizes, all: vec![chunk(1_024), chunk(3_976)] };
+    Manifest::new(vec![large]).expect("it is sound").with_chunks(chunks).encode()
+}
+
 /// If `FAIRCAST_BLESS` is 1, writes the samples instead of comparing them.
 #[test]
 fn corpus_contains_every_generated_sample() {
     assert_stored("manifest", "tree", &manifest());
     assert_stored("manifest", "metadata", &manifest_with_metadata());
+    assert_stored("manifest", "chunks", &manifest_with_chunks());
     assert_stored("journal", "records", &(0..=255).cycle().take(40 * 9 + 17).collect::<Vec<u8>>());
 }

@@ -3,8 +3,11 @@
 //! Source symbols are copied to their positions in the block. When all source symbols have arrived, the block is complete without
 //! decoding. Repair symbols are stored, too. Decoding is possible once enough symbols of both kinds together have arrived.
 
+use super::seeds::{ReadBlock, Seed, Seeds};
 use faircast_fec::{Shape, decode};
 use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
 
 /// Blocks that are being received.
 #[derive(Debug)]
@@ -18,6 +21,8 @@ pub struct Assembly {
     /// Buffers of blocks that are stored on disk, for reuse by later blocks. If another thread writes a block to disk, it returns
     /// the buffer later.
     spare_bytes: Vec<Vec<u8>>,
+    /// Symbols on the disk, which count as present.
+    seeds: Option<Seeds>,
     /// Maximum number of bytes held by blocks.
     limit: usize,
     held: usize,
@@ -35,6 +40,8 @@ struct Block {
     source: Vec<u8>,
     have: Vec<u64>,
     have_count: usize,
+    /// Symbols in `have` whose bytes are still on the disk.
+    seeded: Vec<u64>,
     repair: Vec<u8>,
     repair_ids: Vec<u32>,
     /// Number of symbols required beyond K; it equals the number of failed attempts to decode the block.
@@ -61,6 +68,7 @@ impl Assembly {
             others: BTreeMap::new(),
             spare: Vec::new(),
             spare_bytes: Vec::new(),
+            seeds: None,
             limit,
             held: 0,
             duplicates: 0,
@@ -112,7 +120,26 @@ impl Assembly {
     pub fn take_gathered(&mut self) -> Option<(u32, Gathered)> {
         let (block, entry) = self.current.take()?;
         self.held -= entry.symbols * self.symbol_size;
-        Some((block, Gathered { entry, symbol_size: self.symbol_size }))
+        let read = self.seeds.as_ref().filter(|_| entry.is_seeded()).map(Seeds::reader);
+        let needed = (entry.symbols
+            - entry.seeded.iter().map(|word| word.count_ones() as usize).sum::<usize>())
+            as u16;
+        let on_disk = read.map(|read| (block, read));
+        Some((block, Gathered { entry, symbol_size: self.symbol_size, needed, on_disk }))
+    }
+
+    /// Counts symbols on the disk as present from now on.
+    pub fn seed(&mut self, seeds: Seeds) {
+        let current = self.current.iter_mut().map(|(block, entry)| (&*block, entry));
+        for (block, entry) in current.chain(&mut self.others) {
+            seeds.get(*block).into_iter().for_each(|seed| entry.seed(seed));
+        }
+        self.seeds = Some(seeds);
+    }
+
+    /// Returns the number of bytes of the symbols on the disk, also those of complete blocks.
+    pub fn seeded_bytes(&self) -> u64 {
+        self.seeds.as_ref().map_or(0, Seeds::symbols) * self.symbol_size as u64
     }
 
     /// Puts back the symbols of a block that could not be decoded and needs more symbols.
@@ -162,8 +189,11 @@ impl Assembly {
         }
     }
 
-    /// Removes the symbols of this block.
+    /// Removes the symbols of this block, also those on the disk.
     pub fn forget(&mut self, block: u32) {
+        if let Some(seeds) = &mut self.seeds {
+            seeds.remove(block);
+        }
         let current = self.current.take_if(|(current, _)| *current == block).map(|(_, entry)| entry);
         if let Some(entry) = current.or_else(|| self.others.remove(&block)) {
             let symbols = self.retire(entry);
@@ -171,12 +201,20 @@ impl Assembly {
         }
     }
 
-    /// Returns the number of symbols that `block` still needs; `None` if no symbol of the block has arrived.
+    fn seed_of(&self, block: u32) -> Option<&Seed> {
+        self.seeds.as_ref()?.get(block)
+    }
+
+    fn entry(&self, block: u32) -> Option<&Block> {
+        match &self.current {
+            Some((current, entry)) if *current == block => Some(entry),
+            _ => self.others.get(&block),
+        }
+    }
+
+    /// Returns the number of symbols that `block` still needs; `None` if it has no symbol.
     pub fn needed(&self, block: u32) -> Option<u16> {
-        let entry = match &self.current {
-            Some((current, entry)) if *current == block => entry,
-            _ => self.others.get(&block)?,
-        };
+        let Some(entry) = self.entry(block) else { return self.seed_of(block).map(Seed::needed) };
         let got = entry.have_count + entry.repair_ids.len();
         Some((entry.symbols + entry.beyond).saturating_sub(got).max(1) as u16)
     }
@@ -190,18 +228,18 @@ impl Assembly {
             .sum::<usize>() as u64
     }
 
-    /// Returns a bit map of the source symbols of `block` that have arrived: symbol `k` is bit `k % 8` of byte `k / 8`. Returns
-    /// `None` if no symbol of the block has arrived, or if the block has more than 256 source symbols.
+    /// Returns a bit map of the present source symbols of `block`: symbol `k` is bit `k % 8` of byte `k / 8`. Returns `None` if
+    /// the block has no symbol, or more than 256 source symbols.
     pub fn held(&self, block: u32) -> Option<[u8; 32]> {
-        let entry = match &self.current {
-            Some((current, entry)) if *current == block => entry,
-            _ => self.others.get(&block)?,
+        let (symbols, have) = match self.entry(block) {
+            Some(entry) => (entry.symbols, entry.have.as_slice()),
+            None => self.seed_of(block).map(|seed| (usize::from(seed.symbols()), seed.have()))?,
         };
         let mut map = [0; 32];
-        if entry.symbols > map.len() * 8 {
+        if symbols > map.len() * 8 {
             return None;
         }
-        for (bytes, word) in map.chunks_exact_mut(8).zip(&entry.have) {
+        for (bytes, word) in map.chunks_exact_mut(8).zip(have) {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
         Some(map)
@@ -218,6 +256,8 @@ impl Assembly {
                 entry.source = self.spare_bytes.pop().unwrap_or_default();
             }
             entry.reset(symbols, self.symbol_size);
+            let seed = self.seeds.as_ref().and_then(|seeds| seeds.get(block));
+            seed.into_iter().for_each(|seed| entry.seed(seed));
             entry
         });
         self.current = Some((block, entry));
@@ -238,26 +278,37 @@ impl Assembly {
 }
 
 /// Symbols of one block that suffice to decode it.
-#[derive(Debug)]
 pub struct Gathered {
     entry: Block,
     symbol_size: usize,
+    needed: u16,
+    /// The number of the block, and a reader of its symbols on the disk, if it has any.
+    on_disk: Option<(u32, ReadBlock)>,
 }
 
 impl Gathered {
-    /// Returns the number of source symbols of the block.
-    pub fn symbols(&self) -> u16 {
-        self.entry.symbols as u16
+    /// Returns the number of source symbols of the block that were not on the disk.
+    pub fn needed(&self) -> u16 {
+        self.needed
     }
 
-    /// Returns whether all source symbols have arrived; no decoding is then needed.
+    /// Returns whether all source symbols are in memory; neither decoding nor reading is then needed.
     pub fn is_whole(&self) -> bool {
-        self.entry.have_count == self.entry.symbols
+        self.entry.have_count == self.entry.symbols && !self.entry.is_seeded()
     }
 
-    /// Decodes the block and returns its bytes; `None` if these symbols do not suffice.
+    /// Returns whether some of the symbols come from the disk. They may be wrong.
+    pub fn is_seeded(&self) -> bool {
+        self.on_disk.is_some()
+    }
+
+    /// Decodes the block and returns its bytes; `None` if these symbols do not suffice. If symbols cannot be read from the disk,
+    /// the bytes are wrong, as with wrong symbols.
     pub fn decode(&mut self) -> Option<Vec<u8>> {
-        let is_decoded = self.is_whole() || self.entry.decode(self.symbol_size);
+        let is_read = self.on_disk.as_ref().is_none_or(|(block, read)| {
+            self.entry.read_seeded(self.symbol_size, |range, into| read(*block, range, into)).is_ok()
+        });
+        let is_decoded = !is_read || self.is_whole() || self.entry.decode(self.symbol_size);
         is_decoded.then(|| std::mem::take(&mut self.entry.source))
     }
 }
@@ -269,9 +320,48 @@ impl Block {
         self.have.clear();
         self.have.resize(symbols.div_ceil(64), 0);
         self.have_count = 0;
+        self.seeded.clear();
         self.repair.clear();
         self.repair_ids.clear();
         self.beyond = 0;
+    }
+
+    /// Counts symbols on the disk as present.
+    fn seed(&mut self, seed: &Seed) {
+        if usize::from(seed.symbols()) != self.symbols {
+            return;
+        }
+        self.seeded.resize(self.have.len(), 0);
+        for ((have, seeded), on_disk) in self.have.iter_mut().zip(&mut self.seeded).zip(seed.have()) {
+            let new = on_disk & !*have;
+            *have |= new;
+            *seeded |= new;
+            self.have_count += new.count_ones() as usize;
+        }
+    }
+
+    fn is_seeded(&self) -> bool {
+        self.seeded.iter().any(|word| *word != 0)
+    }
+
+    /// Reads the bytes of the symbols on the disk; `read` reads a range of bytes of the block.
+    fn read_seeded(
+        &mut self,
+        symbol_size: usize,
+        read: impl Fn(Range<usize>, &mut [u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let is_seeded = |index: usize| self.seeded[index / 64] & (1 << (index % 64)) != 0;
+        let mut start = 0;
+        while start < self.symbols && !self.seeded.is_empty() {
+            let run = (start..self.symbols).take_while(|index| is_seeded(*index)).count();
+            if run > 0 {
+                let bytes = start * symbol_size..(start + run) * symbol_size;
+                read(bytes.clone(), &mut self.source[bytes])?;
+            }
+            start += run + 1;
+        }
+        self.seeded.clear();
+        Ok(())
     }
 
     /// Stores a symbol and returns whether it is new.
@@ -383,6 +473,52 @@ mod tests {
         assert_eq!(assembly.add(1, 0, 0, &symbol(0)), Added::Useless);
         assembly.add(1, 2, 0, &symbol(0));
         assert_eq!(assembly.add(1, 9, 1, &symbol(0)), Added::Useless);
+    }
+
+    /// Seeds with these symbols of block 7, which has 4; the disk has bytes equal to their symbol numbers, or no bytes.
+    fn seeds(symbols: &[u16], is_there: bool) -> Seeds {
+        let read = move |_, range: Range<usize>, into: &mut [u8]| {
+            into.iter_mut().zip(range).for_each(|(byte, at)| *byte = (at / T) as u8);
+            if is_there { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        };
+        let (mut seeds, mut seed) = (Seeds::new(std::sync::Arc::new(read)), Seed::new(4));
+        symbols.iter().for_each(|symbol| seed.insert(*symbol));
+        seeds.insert(7, seed);
+        seeds
+    }
+
+    #[test]
+    fn symbols_on_the_disk_count_before_and_after_others_arrive() {
+        for is_early in [false, true] {
+            let mut assembly = Assembly::new(T, 1 << 20);
+            if is_early {
+                assert_eq!(assembly.gather(7, 4, 1, &symbol(1)), Added::Kept);
+            }
+            assembly.seed(seeds(&[0, 1, 3], true));
+            assert_eq!((assembly.needed(7), assembly.held(7).map(|map| map[0])), (Some(1), Some(0b1011)));
+            assert_eq!(assembly.needed(8), None);
+            assert_eq!(assembly.gather(7, 4, 1, &symbol(1)), Added::Useless);
+            assert_eq!(assembly.gather(7, 4, 2, &symbol(2)), Added::Complete);
+            let (_, mut gathered) = assembly.take_gathered().expect("complete");
+            assert!(gathered.is_seeded() && !gathered.is_whole());
+            let bytes = gathered.decode().expect("whole");
+            assert_eq!(bytes, (0..4).flat_map(symbol).collect::<Vec<u8>>());
+        }
+    }
+
+    #[test]
+    fn block_with_wrong_symbols_on_the_disk_needs_all_symbols() {
+        let mut assembly = Assembly::new(T, 1 << 20);
+        assembly.seed(seeds(&[0, 1, 3], false));
+        assert_eq!(assembly.gather(7, 4, 2, &symbol(2)), Added::Complete);
+        let (_, mut gathered) = assembly.take_gathered().expect("complete");
+        assert!(gathered.decode().is_some_and(|bytes| bytes.len() == 4 * T), "its hash will be wrong");
+        assembly.reuse(gathered);
+        assert_eq!((assembly.needed(7), assembly.seeded_bytes()), (Some(1), 3 * T as u64));
+        assembly.forget(7);
+        assert_eq!((assembly.needed(7), assembly.seeded_bytes()), (None, 0));
+        assert_eq!(assembly.gather(7, 4, 2, &symbol(2)), Added::Kept);
+        assert_eq!(assembly.needed(7), Some(3));
     }
 
     #[test]

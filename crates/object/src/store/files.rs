@@ -7,6 +7,7 @@ use super::{Known, Stage, publish};
 use crate::apply::Wanted;
 use crate::block::hash_of;
 use crate::error::ObjectError;
+use crate::gather::seeds::Seeds;
 use crate::geometry::TransferId;
 use crate::host::sys::OpenFiles;
 use crate::journal::Journal;
@@ -34,6 +35,10 @@ pub struct Files {
     pub warnings: Vec<String>,
     /// Metadata that is applied to files, beyond names, permission bits, times and hard links.
     pub wanted: Wanted,
+    /// Other files, directories and block devices of this host that may have content of the transfer.
+    pub(super) reuse: Vec<PathBuf>,
+    /// Symbols of incomplete blocks that were found on the disk.
+    pub(super) seeds: Option<Seeds>,
 }
 
 impl Files {

@@ -273,7 +273,7 @@ impl Ledger {
             .any(|block| self.has(block))
     }
 
-    pub(super) fn has_all(&self, bytes: Range<u64>) -> bool {
+    pub(super) fn has_all(&self, bytes: &Range<u64>) -> bool {
         (self.geometry.block_of(bytes.start)..=self.geometry.block_of(bytes.end - 1))
             .all(|block| self.has(block))
     }

@@ -52,6 +52,49 @@ fn every_truncation_of_a_manifest_is_an_error() {
     assert_eq!(Manifest::decode(&[&bytes[..], b"x"].concat()), Err(ManifestError::Trailing(1)));
 }
 
+/// Returns the bytes of a manifest of version 3 with a file of 5,000 bytes, a small file, and this chunk table.
+fn chunked(table: &[u8]) -> Vec<u8> {
+    let file = |name: u8, size: &[u8]| [&[0, 1, name, 0, 0xa4, 3, 2], size, &[0, 0]].concat();
+    [&[3, 2, 2][..], &file(b'a', &[0x88, 0x27]), &file(b'b', &[9]), table].concat()
+}
+
+/// A chunk of `len` bytes.
+fn chunk(len: u16) -> Vec<u8> {
+    [&[len as u8 | 0x80, (len >> 7) as u8][..], &7u64.to_le_bytes()].concat()
+}
+
+#[test]
+fn hostile_chunk_table_is_refused() {
+    let sound = chunked(&[&[12][..], &chunk(4_000), &chunk(1_000)].concat());
+    let manifest = Manifest::decode(&sound).expect("it is sound");
+    let mut placed = Vec::new();
+    let table = manifest.chunks().expect("it has chunks");
+    table.each(manifest.entries(), |chunk, entry, at| placed.push((chunk.len, entry, at)));
+    assert_eq!(placed, [(4_000, 0, 0), (1_000, 0, 4_000)]);
+    assert_eq!(manifest.encode(), sound);
+    for have in 0..sound.len() {
+        assert!(Manifest::decode(&sound[..have]).is_err(), "{have} bytes");
+    }
+    let refused = |table: &[&[u8]], why| assert_eq!(Manifest::decode(&chunked(&table.concat())), Err(why));
+    let wrong = ManifestError::Chunk { entry: 0 };
+    refused(&[&[11], &chunk(5_000)], ManifestError::ChunkSizes(11));
+    refused(&[&[23], &chunk(5_000)], ManifestError::ChunkSizes(23));
+    refused(&[&[12], &chunk(5_001)], wrong.clone());
+    refused(&[&[12], &chunk(4_000), &chunk(1_001)], wrong.clone());
+    refused(&[&[12, 0], &[0; 8]], wrong);
+    refused(&[&[12], &chunk(5_000), &chunk(9)], ManifestError::Trailing(10));
+    refused(&[&[14]], ManifestError::Unneeded(3));
+    let largest = |size: u64| {
+        let entry = entry("a", Kind::File { size });
+        let mut bytes = Manifest::new(vec![entry]).expect("it is sound").encode();
+        bytes.extend([0, 0, 12]);
+        bytes.splice(..1, [3, 2]);
+        [bytes, chunk(16_383), chunk(16_383), chunk(16_383)].concat()
+    };
+    assert!(Manifest::decode(&largest(3 * 16_383)).is_ok());
+    assert!(matches!(Manifest::decode(&largest(u64::MAX >> 1)), Err(ManifestError::Truncated { .. })));
+}
+
 #[test]
 fn unsafe_manifest_paths_are_refused() {
     for (path, why) in [

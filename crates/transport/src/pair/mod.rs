@@ -19,6 +19,7 @@ mod blackhole;
 mod changed_files;
 mod clocks;
 mod day;
+mod delta;
 mod determinism;
 mod failure;
 mod feedback;

@@ -13,7 +13,7 @@ use crate::endpoint::{Datagram, Endpoint, HostEvent};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::host::disk::Disk;
-use crate::object::{ObjectStream, Reading, TRAILER};
+use crate::object::{Delta, ObjectStream, Reading, TRAILER};
 use crate::receiver;
 use crate::source;
 use crate::source::block_source::BlockSource;
@@ -51,6 +51,8 @@ pub(super) struct Offer {
     scheme: &'static str,
     /// Announced packet size, in place of the real one.
     announced_size: Option<u16>,
+    /// Whether the chunks of the content are listed.
+    delta: Delta,
     /// Whether the content is zeros that take no space on the disk.
     sparse: bool,
     datagram: usize,
@@ -86,6 +88,7 @@ impl Offer {
             bytes,
             scheme: "ormcc",
             announced_size: None,
+            delta: Delta::Off,
             sparse: false,
             datagram: 1472,
             symbols_per_block: 256,
@@ -120,6 +123,11 @@ impl Offer {
     /// Offers a live stream on each layer; blocks that cannot be sent within `history` are dropped.
     pub(super) fn streams(streams: &[LiveInput], history: Span) -> Offer {
         Offer { streams: Some((streams.to_vec(), history)), ..Offer::bytes(0) }
+    }
+
+    /// Lists the chunks of the content.
+    pub(super) fn with_chunks(self) -> Offer {
+        Offer { delta: Delta::On, ..self }
     }
 
     /// Offers this number of zero bytes.
@@ -350,9 +358,10 @@ impl SourceNode {
     /// Returns the content as the object stream that is sent.
     pub(super) fn object(&self) -> ObjectStream {
         let symbols = self.offer.symbols_per_block;
-        let reading = Reading { extraneous: self.offer.extraneous, ..Reading::default() };
-        let paths = std::slice::from_ref(&self.content);
-        let object = ObjectStream::open_with(paths, &reading, self.symbol_size(), symbols);
+        let (content, size) = (std::slice::from_ref(&self.content), self.symbol_size());
+        let Offer { extraneous, delta, .. } = self.offer;
+        let reading = Reading { extraneous, delta, ..Reading::default() };
+        let object = ObjectStream::open_with(content, &reading, size, symbols);
         object.expect("the content can be read")
     }
 
@@ -360,7 +369,7 @@ impl SourceNode {
         self.offer.scheme.parse().expect("the scheme is there")
     }
 
-    fn symbol_size(&self) -> u16 {
+    pub(super) fn symbol_size(&self) -> u16 {
         let form = if self.offer.key.is_some() { Form::Sealed } else { Form::Open };
         ((self.offer.datagram - data_header_len(&self.scheme().mark(), form)) / 8 * 8) as u16
     }
@@ -533,6 +542,8 @@ pub(super) struct ReceiverNode {
     pub(super) existing: Existing,
     /// Delays of the disk; applies from the next start.
     pub(super) disk: SlowDisk,
+    /// Files and directories whose content is reused; applies from the next start.
+    pub(super) reuse: Vec<PathBuf>,
     key: Option<GroupKey>,
     rng: Rng,
     origin: Time,
@@ -570,6 +581,7 @@ impl ReceiverNode {
             unix_secs: UNIX_SECS,
             existing: Existing::default(),
             disk: SlowDisk::default(),
+            reuse: Vec::new(),
             key,
             rng: Rng::new(seed, 1 << 34 | index as u64),
             origin: Time::ZERO,
@@ -602,9 +614,13 @@ impl ReceiverNode {
             memory: self.memory,
             parents: self.parents.clone(),
             accept: self.accept.clone(),
-            files: FilePolicy { existing: self.existing.clone(), ..FilePolicy::default() },
             worker: self.disk.worker(),
             disk: Disk::default(),
+            files: FilePolicy {
+                existing: self.existing.clone(),
+                reuse: self.reuse.clone(),
+                ..FilePolicy::default()
+            },
             ..receiver::Setup::plain(codec, id, seed, destination, (groups(1)[0], unix_secs))
         };
         self.origin = now;

@@ -8,6 +8,7 @@ use super::one_file::{OneFile, explained};
 use super::storage::{Given, Settled, Storage};
 use crate::config::Destination;
 use crate::error::Error;
+use crate::object::gather::seeds::Seeds;
 use crate::object::gather::spill::SpillFile;
 use crate::object::host::disk::Disk;
 use crate::object::host::quota::Quota;
@@ -91,6 +92,8 @@ pub(super) struct BlockSink {
     /// The entries and the title of published files.
     content: Option<(Counts, Option<String>)>,
     worker: Worker,
+    /// Symbols of incomplete blocks that were found on the disk.
+    seeds: Option<Seeds>,
 }
 
 /// Cancels a job that verifies, discards or renames files, because a dropped sink does not use the result of the job.
@@ -181,6 +184,7 @@ impl BlockSink {
             short_end: None,
             content: None,
             worker: worker.clone(),
+            seeds: None,
         };
         sink.poll()?;
         Ok(sink)
@@ -482,6 +486,11 @@ impl BlockSink {
         Ok(Some(room?))
     }
 
+    /// Returns the symbols of incomplete blocks that were found on the disk, once.
+    pub(super) fn take_seeds(&mut self) -> Option<Seeds> {
+        self.seeds.take()
+    }
+
     /// Whether a job is making the temporary file.
     pub(super) fn waits_for_room(&self) -> bool {
         self.room.is_some()
@@ -613,11 +622,12 @@ impl BlockSink {
             };
         }
         let ContentSink::Preparing { outcome, may_have, .. } = &self.to else { return self.settle() };
-        let store = match outcome.try_recv() {
+        let mut store = match outcome.try_recv() {
             Err(TryRecvError::Empty) => return Ok(Polled::Nothing),
             Err(TryRecvError::Disconnected) => panic!("a job on files states its result"),
             Ok(store) => store?,
         };
+        self.seeds = store.take_seeds();
         let polled = if matches!(may_have, MayHave::Any) { Polled::GivenUp } else { Polled::Prepared };
         self.waiting.retain(|block, _| !store.ledger.has(*block));
         (self.resumed_bytes, self.spoiled_bytes) = (store.resumed_bytes(), store.spoiled_bytes());

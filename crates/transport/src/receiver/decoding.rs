@@ -35,10 +35,10 @@ pub(super) struct Decoded {
 }
 
 impl Symbols {
-    /// Returns the number of source symbols of the block.
+    /// Returns the number of symbols that the block needed from the source.
     pub(super) fn needed(&self) -> u16 {
         match self {
-            Symbols::OnRequest(gathered) => gathered.symbols(),
+            Symbols::OnRequest(gathered) => gathered.needed(),
             Symbols::OfFountain(symbols) => symbols.symbols(),
         }
     }
@@ -46,6 +46,11 @@ impl Symbols {
     /// Whether all source symbols are present, so that no decoding is needed.
     fn is_whole(&self) -> bool {
         matches!(self, Symbols::OnRequest(gathered) if gathered.is_whole())
+    }
+
+    /// Whether some of the symbols come from the disk. They may be wrong.
+    pub(super) fn is_seeded(&self) -> bool {
+        matches!(self, Symbols::OnRequest(gathered) if gathered.is_seeded())
     }
 
     fn decode(&mut self) -> Option<Vec<u8>> {

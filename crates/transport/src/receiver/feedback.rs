@@ -233,11 +233,12 @@ impl ReceiverSession {
             (&self.setup.destination, TransferId(announce.transfer.0), self.setup.memory);
         let (live, at) = (live.then_some(first), (&self.setup.disk, self.setup.temporary.as_path()));
         let repair = Repair::of(announce, layers.is_layered());
-        let FilePolicy { preserve, owners_by, keep_partial, existing, .. } = &self.setup.files;
+        let FilePolicy { preserve, owners_by, keep_partial, existing, reuse, .. } = &self.setup.files;
         let admitting = Admitting {
             admission: Some(admission),
             wanted: Wanted { preserve: preserve.clone(), owners_by: *owners_by, existing: existing.clone() },
             keep_partial: *keep_partial,
+            reuse: reuse.clone(),
             spills: repair.spills(&geometry, memory),
         };
         let by = (memory, &self.setup.worker);

@@ -153,6 +153,13 @@ impl Reassembly {
         self.pages.as_ref().is_some_and(|pages| pages.is_waiting(block))
     }
 
+    /// Uses the symbols that were found on the disk. In a fountain, only whole blocks that were found are used.
+    fn seed(&mut self) {
+        if let (Some(seeds), Incomplete::InTurn(blocks)) = (self.place.take_seeds(), &mut self.incomplete) {
+            blocks.seed(seeds);
+        }
+    }
+
     /// Takes the temporary file after a job has made it.
     fn take_room(&mut self) -> Result<(), Error> {
         if let (Some(room), Incomplete::Together(blocks)) = (self.place.take_room()?, &mut self.incomplete) {
@@ -179,6 +186,7 @@ impl Reassembly {
             Polled::Prepared => {
                 self.doubt_stored(now);
                 self.forget_stored();
+                self.seed();
                 if self.store_waiting_blocks(now)? == Stored::Anew {
                     return Ok(Polled::GivenUp);
                 }
@@ -594,7 +602,11 @@ impl SymbolSink for Reassembly {
     }
 
     fn resumed_bytes(&self) -> (u64, u64) {
-        (self.place.resumed_bytes(), self.place.spoiled_bytes())
+        let seeded = match &self.incomplete {
+            Incomplete::InTurn(blocks) => blocks.seeded_bytes(),
+            Incomplete::Together(_) => 0,
+        };
+        (self.place.resumed_bytes() + seeded, self.place.spoiled_bytes())
     }
 
     fn symbols(&self) -> SymbolCounts {

@@ -20,6 +20,8 @@ pub(in super::super) struct Admitting {
     pub(in super::super) wanted: Wanted,
     /// Limits for other incomplete transfers on the disk.
     pub(in super::super) keep_partial: KeepPartial,
+    /// Files, directories and block devices whose content is reused.
+    pub(in super::super) reuse: Vec<PathBuf>,
     /// Whether symbols need a temporary file.
     pub(in super::super) spills: bool,
 }
@@ -35,13 +37,14 @@ pub(super) fn opened(
     disk: &Disk,
     out: &Path,
     (transfer, geometry): (TransferId, Geometry),
-    Admitting { admission, wanted, keep_partial, .. }: Admitting,
+    Admitting { admission, wanted, keep_partial, reuse, .. }: Admitting,
     order: Option<RoomOrder>,
 ) -> Result<Opened, ObjectError> {
     let tidied = tidied(out, keep_partial, Some(transfer));
     let (mut store, reported) = Store::begin(disk, out, transfer, geometry, admission)?;
     store.files.wanted = wanted;
     store.files.warnings.extend(tidied);
+    store.reuse(reuse);
     if let Some(order) = order {
         order.send(store.room(reported.as_ref())).ok(); // fails if the session has ended
     }

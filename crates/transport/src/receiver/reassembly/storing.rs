@@ -18,7 +18,7 @@ impl Reassembly {
     pub(super) fn store_decoded(&mut self, now: Time) -> Result<Stored, Error> {
         let mut all = Stored::No;
         while let Some(Decoded { block, symbols, bytes }) = self.decoding.next() {
-            let needed = symbols.needed();
+            let (needed, is_seeded) = (symbols.needed(), symbols.is_seeded());
             match (&mut self.incomplete, symbols) {
                 (Incomplete::InTurn(blocks), Symbols::OnRequest(symbols)) => match bytes {
                     Some(_) => blocks.reuse(symbols),
@@ -31,6 +31,11 @@ impl Reassembly {
                 _ => unreachable!("blocks of a session come in one way"),
             }
             let Some((bytes, hash)) = bytes else { continue };
+            if let (true, None, Incomplete::InTurn(blocks)) = (is_seeded, hash, &mut self.incomplete) {
+                blocks.forget(block); // the whole block is requested
+                blocks.recycle(bytes);
+                continue;
+            }
             self.symbols_needed += u64::from(needed);
             if block < self.low || self.place.has(block) {
                 self.recycle(bytes);
@@ -64,7 +69,13 @@ impl Reassembly {
     }
 
     /// Stores a complete block. `hash` is the hash of its data, if the seal of the block is valid.
-    pub(super) fn store(&mut self, block: u32, bytes: Vec<u8>, hash: Option<Hash>, now: Time) -> Result<Stored, Error> {
+    pub(super) fn store(
+        &mut self,
+        block: u32,
+        bytes: Vec<u8>,
+        hash: Option<Hash>,
+        now: Time,
+    ) -> Result<Stored, Error> {
         let Some(hash) = hash else {
             self.on_wrong(block, "damaged", now); // the block is received again
             self.recycle(bytes);
