@@ -58,6 +58,7 @@ impl args::Send {
             (Feature::StartTime, "--start-at", self.start_at.is_some()),
             (Feature::Links, "--copy-links", self.copy_links),
             (Feature::Links, "--copy-unsafe-links", self.copy_unsafe_links),
+            (Feature::Delta, "--delta", self.delta),
         ];
         let options = self.sending.format.options()?;
         refuse(format, &asked)?;
@@ -157,6 +158,7 @@ impl args::Recv {
             (Feature::Signatures, "--verify-key", self.verify_key.is_some()),
             (Feature::Receipts, "--sign-receipts", self.sign_receipts.is_some()),
             (Feature::KeepPartial, "--keep-partial", self.keep_partial.is_some()),
+            (Feature::Reuse, "--reuse", !self.reuse.is_empty()),
             (Feature::Sync, "--sync", self.sync),
             (Feature::Replacement, "--overwrite", self.overwrite),
             (Feature::Replacement, "--delete", self.delete),

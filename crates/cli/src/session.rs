@@ -12,9 +12,10 @@ use faircast::config::{BadLimits, DayLimits, Multicast, Unicast, check_limits};
 use faircast::event::{HostOutcome, LayersReport};
 use faircast::object::{Existing, Extraneous, KeepPartial};
 use faircast::{
-    self as transport, Class, Configuration, Content, Destination, Durability, Error, Event, FollowLinks,
-    Input, LayerInput, OverwritePolicy, OwnersBy, Pacing, ReceiveConfig, ReceiveReport, ReceiverPlace,
-    ReplayPolicy, SendConfig, SendReport, SessionFilter, SlowReceiverPolicy, SourcePlace, Stop, Unreadable,
+    self as transport, Class, Configuration, Content, Delta, Destination, Durability, Error, Event,
+    FollowLinks, Input, LayerInput, OverwritePolicy, OwnersBy, Pacing, ReceiveConfig, ReceiveReport,
+    ReceiverPlace, ReplayPolicy, SendConfig, SendReport, SessionFilter, SlowReceiverPolicy, SourcePlace,
+    Stop, Unreadable,
 };
 use faircast_core::time::Rate;
 use faircast_wire::{KeyRing, SigningKey};
@@ -97,6 +98,7 @@ impl args::Send {
             (false, false) => FollowLinks::Never,
         };
         resolved.config.extraneous = extraneous(self.delete);
+        resolved.config.delta = if self.delta { Delta::On } else { Delta::Off };
         resolved.config.unreadable = if self.strict { Unreadable::Refuse } else { Unreadable::LeaveOut };
         Ok(resolved)
     }
@@ -180,6 +182,7 @@ impl args::Recv {
         config.keep_partial =
             self.keep_partial.unwrap_or(if self.serve { SERVED } else { KeepPartial::default() });
         config.existing = Existing::new(extraneous(self.delete), self.backup);
+        config.reuse = self.reuse;
         config.owners_by = if self.numeric_owner { OwnersBy::Number } else { OwnersBy::Name };
         config.overwrite = if self.overwrite { OverwritePolicy::Accept } else { OverwritePolicy::Refuse };
         config.host = self.session.host.unwrap_or_else(faircast::host_name);

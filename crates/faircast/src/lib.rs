@@ -98,8 +98,8 @@ pub use faircast_transport::config::{
 };
 pub use faircast_transport::ends::{Input, Output};
 pub use faircast_transport::object::{
-    Aspect, FollowLinks, LeftOut, Memory, MemoryFile, NameError, Names, ObjectError, OwnersBy, Preserve,
-    UnknownAspect, UnknownNames, Unreadable,
+    Aspect, Delta, FollowLinks, LeftOut, Memory, MemoryFile, NameError, Names, ObjectError, OwnersBy,
+    Preserve, UnknownAspect, UnknownNames, Unreadable,
 };
 pub use faircast_transport::receipts::{ReceiptReport, ReceiptsReport};
 pub use faircast_transport::relay::{

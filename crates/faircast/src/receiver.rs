@@ -161,6 +161,12 @@ impl Receiver {
         self
     }
 
+    /// Reuses content of these files, block devices and directories, in addition to the output directory.
+    pub fn reuse(mut self, paths: impl IntoIterator<Item = std::path::PathBuf>) -> Receiver {
+        self.config.reuse.extend(paths);
+        self
+    }
+
     /// Sets whether a session may replace content of a later session or of another source. By default such a session is refused.
     pub fn overwrite(mut self, policy: OverwritePolicy) -> Receiver {
         self.config.overwrite = policy;

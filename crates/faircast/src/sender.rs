@@ -4,8 +4,8 @@ use crate::config::DayLimits;
 use crate::object::Extraneous;
 use crate::session::{self, Session};
 use crate::{
-    Content, Error, Event, FollowLinks, GroupKey, Input, LayerInput, MemoryFile, OneWay, Preserve, Rate,
-    ReceiptKeys, RequiredHost, SendConfig, SendReport, SigningKey, SlowReceiverPolicy, Spacing, Stop,
+    Content, Delta, Error, Event, FollowLinks, GroupKey, Input, LayerInput, MemoryFile, OneWay, Preserve,
+    Rate, ReceiptKeys, RequiredHost, SendConfig, SendReport, SigningKey, SlowReceiverPolicy, Spacing, Stop,
     Unicast, Unreadable,
 };
 use faircast_core::schemes::Scheme;
@@ -95,6 +95,13 @@ impl Sender {
     /// receivers that select this, too, and only if no file of this host was left out.
     pub fn extraneous(mut self, extraneous: Extraneous) -> Sender {
         self.config.extraneous = extraneous;
+        self
+    }
+
+    /// Lists the chunks of files, so that receivers reuse unchanged parts of earlier versions. By default whole files are sent. All
+    /// files are read before the session.
+    pub fn delta(mut self, delta: Delta) -> Sender {
+        self.config.delta = delta;
         self
     }
 

@@ -37,6 +37,8 @@ impl Format for Alc {
             (Feature::Layers, "all its layers carry parts of the same files"),
             (Feature::Metadata, "FLUTE tables contain only names and sizes"),
             (Feature::Links, "FLUTE does not support links"),
+            (Feature::Delta, "FLUTE sends whole files"),
+            (Feature::Reuse, "FLUTE sends whole files"),
             (Feature::Encryption, "ALC sessions are not encrypted"),
             (Feature::Signatures, "ALC sessions are not signed"),
             (Feature::Receipts, "ALC sessions have no receipts"),

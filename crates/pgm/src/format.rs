@@ -64,6 +64,8 @@ impl Format for Pgm {
             (Feature::Name, "PGM carries no names"),
             (Feature::Metadata, "PGM carries no files"),
             (Feature::Links, "PGM carries no links"),
+            (Feature::Delta, "PGM carries no files"),
+            (Feature::Reuse, "PGM carries no files"),
             (Feature::Layers, "PGM has no layers"),
             (Feature::Encryption, "PGM has no encryption"),
             (Feature::Signatures, "PGM has no signatures"),

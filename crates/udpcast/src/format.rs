@@ -34,6 +34,8 @@ impl Format for Udpcast {
             (Feature::Stream, "udpcast fills large slices; send a pipe with `-` as the path"),
             (Feature::Metadata, ONE_FILE),
             (Feature::Links, ONE_FILE),
+            (Feature::Delta, "udpcast sends the whole content"),
+            (Feature::Reuse, "udpcast sends the whole content"),
             (Feature::Layers, "udpcast has no layers"),
             (Feature::Encryption, "udpcast has no encryption"),
             (Feature::Signatures, "udpcast has no signatures"),

@@ -336,6 +336,10 @@ pub struct Send {
     /// Let receivers with --delete remove the files in the sent directories that this host does not have
     #[arg(help_heading = "Files", long)]
     pub delete: bool,
+    /// Send only the changed parts of files that receivers have in earlier versions, in their output directories or below
+    /// --reuse. Reads all files before the session
+    #[arg(help_heading = "Files", long)]
+    pub delta: bool,
     /// File name for standard input [default: stdin]
     #[arg(help_heading = "Files", long, value_name = "NAME", value_parser = values::file_name)]
     pub name: Option<String>,
@@ -449,6 +453,10 @@ pub struct Recv {
     /// limit (`all`). Other partial files are deleted when a session begins [default: 7d with --serve, otherwise all]
     #[arg(help_heading = "Files", long, value_name = "AGE,BYTES", value_parser = values::keep_partial)]
     pub keep_partial: Option<KeepPartial>,
+    /// Reuse content of this file, of this block device or of the files below this directory, in addition to DIR. Parts of files
+    /// are reused if the source sends with --delta, otherwise files with equal name, size and time. Can be given several times
+    #[arg(help_heading = "Files", long, value_name = "PATH", value_hint = ValueHint::AnyPath, conflicts_with = "stdout")]
+    pub reuse: Vec<PathBuf>,
     /// Treatment of file names with control characters: write them as \x1b (escape), keep them, or refuse them
     #[arg(help_heading = "Files", long, value_name = "escape|keep|refuse", default_value = "escape")]
     pub unsafe_names: Names,

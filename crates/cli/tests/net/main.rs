@@ -11,6 +11,7 @@ mod capture;
 mod changed_files;
 mod damage;
 mod day;
+mod delta;
 mod doctor;
 mod emulated;
 mod failures;

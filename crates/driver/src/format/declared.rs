@@ -106,6 +106,10 @@ pub enum Feature {
     Metadata,
     /// Sending the targets of symbolic links instead of the links.
     Links,
+    /// Sending only the changed parts of files.
+    Delta,
+    /// Reusing content of other files.
+    Reuse,
     /// Encryption.
     Encryption,
     /// Signed content.
