@@ -27,7 +27,8 @@
 //! ```
 //!
 //! **Content**: files and trees, memory, or any [`Read`](std::io::Read), which is read to its end or sent as a live stream
-//! ([`Content`]). **Destinations**: a directory, any [`Write`](std::io::Write), or memory with a size limit ([`Destination`]).
+//! ([`Content`]). **Destinations**: a directory, any [`Write`](std::io::Write), memory with a size limit, or a block device
+//! ([`Destination`]).
 //!
 //! **A session runs** in the calling thread (`run`), in a separate thread (`start`, which returns a [`Session`] with [`Events`],
 //! `stop` and `join`), or, with the feature `tokio`, in a task of tokio (`run_async`). A [`Session`] is also a future, and its
@@ -175,6 +176,7 @@ pub mod object {
     pub use faircast_transport::config::{Existing, Extraneous, KeepPartial};
     pub use faircast_transport::object::names::is_command;
     pub use faircast_transport::object::partial_transfers::{Unfinished, let_go, unfinished};
+    pub use faircast_transport::object::{BlockDevice, DeviceFault, DeviceUse};
 }
 
 /// The state machines of congestion control, for new schemes.

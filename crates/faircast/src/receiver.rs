@@ -1,5 +1,6 @@
 //! Receivers for programs.
 
+use crate::object::BlockDevice;
 use crate::session::{self, Session};
 use crate::{
     Destination, Durability, Error, Event, KeyRing, Layer, Memory, Names, Output, OverwritePolicy, OwnersBy,
@@ -7,6 +8,7 @@ use crate::{
 };
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Receives one session from the group. Settings that the caller does not change have the values of [`ReceiveConfig::new`].
@@ -49,6 +51,11 @@ impl Receiver {
     /// Creates a receiver that receives files into `memory`. A clone of `memory` gives access to them.
     pub fn into_memory(memory: Memory) -> Receiver {
         Receiver::new(Destination::Memory(memory))
+    }
+
+    /// Creates a receiver that writes the only file of a session onto a block device.
+    pub fn into_device(device: BlockDevice) -> Receiver {
+        Receiver::new(Destination::Device(Arc::new(device)))
     }
 
     /// Sets a separate destination for one layer of a live stream: a file or a named pipe. Can be called for each layer.

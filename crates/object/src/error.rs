@@ -1,6 +1,7 @@
 //! Errors of objects, with advice.
 
 use super::geometry::{GeometryError, Hash, TransferId};
+use super::host::block_device::DeviceFault;
 use super::manifest::{ManifestError, PathError};
 use super::names::NameError;
 use super::origin::Origin;
@@ -148,6 +149,14 @@ pub enum ObjectError {
         path: PathBuf,
         /// Error in its name.
         why: PathError,
+    },
+    /// A block device cannot be sent, or cannot take the content.
+    #[error("{path}: {why}", path = path.display())]
+    Device {
+        /// The device.
+        path: PathBuf,
+        /// The reason.
+        why: DeviceFault,
     },
     /// The path is not a file, a directory or a symbolic link.
     #[error("{path}: is neither a file nor a directory; use `-` to send the output of a pipe", path = path.display())]

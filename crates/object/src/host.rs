@@ -1,5 +1,6 @@
 //! Access to the filesystem of a host. Every operation uses a descriptor and stays inside an open directory.
 
+pub mod block_device;
 pub mod disk;
 pub mod quota;
 pub mod replace;

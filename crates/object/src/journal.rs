@@ -18,8 +18,8 @@ use std::fs::File;
 use std::path::PathBuf;
 
 const MAGIC: [u8; 8] = *b"fcjrnl1\n";
-const HEADER: usize = 64;
-const RECORD: usize = 40;
+pub(crate) const HEADER: usize = 64;
+pub(crate) const RECORD: usize = 40;
 const STREAM_LEN: u32 = u32::MAX;
 
 /// Value that replaces the hash in a record that withdraws a block.
@@ -162,8 +162,7 @@ impl JournalContent {
 
 /// Returns the content of a journal, and the offset at which its complete records end; `None` if the journal belongs to another
 /// transfer.
-#[cfg(any(test, fuzzing))]
-fn read(bytes: &[u8], transfer: TransferId, geometry: Geometry) -> Option<(JournalContent, u64)> {
+pub(crate) fn read(bytes: &[u8], transfer: TransferId, geometry: Geometry) -> Option<(JournalContent, u64)> {
     let (found, rest) = bytes.split_first_chunk::<HEADER>()?;
     if !is_header_of(found, transfer, geometry) {
         return None;
@@ -173,7 +172,7 @@ fn read(bytes: &[u8], transfer: TransferId, geometry: Geometry) -> Option<(Journ
     Some((reported, (bytes.len() - rest.len() % RECORD) as u64))
 }
 
-fn header(transfer: TransferId, geometry: Geometry) -> [u8; HEADER] {
+pub(crate) fn header(transfer: TransferId, geometry: Geometry) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..8].copy_from_slice(&MAGIC);
     header[8..24].copy_from_slice(&transfer.0);
@@ -206,7 +205,7 @@ fn is_header_of(found: &[u8; HEADER], transfer: TransferId, geometry: Geometry) 
     theirs == geometry && *found == header(transfer, theirs_whole)
 }
 
-fn record(index: u32, hash: Hash) -> [u8; RECORD] {
+pub(crate) fn record(index: u32, hash: Hash) -> [u8; RECORD] {
     let mut record = [0; RECORD];
     record[..4].copy_from_slice(&index.to_le_bytes());
     record[4..36].copy_from_slice(&hash.0);

@@ -65,6 +65,7 @@ pub use chunking::Delta;
 pub use error::{Change, ObjectError, Obstacle};
 pub use file_work::{Both, FileWork, WorkStage};
 pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};
+pub use host::block_device::{BlockDevice, DeviceFault, DeviceUse};
 pub use host::disk::{Disk, SYSTEM};
 pub use host::replace::{replace, replace_in};
 pub use host::tree::{DIR, Tree, make_directory, open_or_create_dir};
@@ -84,9 +85,10 @@ pub use partial_transfers::PARTS_PREFIX;
 pub use policy::{Durability, Existing, Extraneous, KeepPartial, OverwritePolicy, ReplayPolicy};
 pub use sealed::SealedBlocks;
 pub use sink::{SinkResult, StreamSink};
+pub use store::{AnyFiles, AnyStore, DeviceStore};
 pub use store::{Files, Operation, Performed, Plan};
 pub use store::{Finished, Ledger, Put, SkippedLink, Store};
-pub use walk::{HardLinks, LeftOut, Reading, Skipped, Unreadable};
+pub use walk::{HardLinks, Holes, LeftOut, Reading, Skipped, Unreadable};
 pub use withdrawn::{Affected, Withdrawal};
 
 #[allow(clippy::disallowed_methods, reason = "tests compare with the times of real files")]

@@ -1,8 +1,8 @@
 //! The manifest: the list of all entries of a transfer.
 //!
 //! ```text
-//! u8 version (1 to 3) ‖ version 3: u8 features ‖ count ‖ count entries, sorted by path ‖ chunk table, if it is a feature, and
-//! nothing more
+//! u8 version (1 to 3) ‖ version 3: u8 features ‖ count ‖ count entries, sorted by path ‖ tables of the features, in the order
+//! of their bits, and nothing more
 //! entry:  shared ‖ length ‖ rest of the path ‖ u8 kind ‖ mode ‖ mtime ‖ file: size, link: length ‖ target, hard link: entry
 //!         ‖ from version 2 on: owner ‖ attributes
 //! owner:       0: not said; n: the n-th of the manifest; one more than there are: uid ‖ gid ‖ text user ‖ text group follow
@@ -21,18 +21,23 @@
 //! |---|---|
 //! | 1 | receivers may delete the files in the directories of the manifest that are no entries ([`Extraneous::Delete`]) |
 //! | 2 | a chunk table that is not empty (`chunks`) follows the entries |
+//! | 4 | files have holes; the table of holes follows (`holes`) |
 
 pub(crate) mod chunks;
+mod holes;
 mod named;
 mod tables;
 
+use super::layout::MAX_VOID;
 use super::metadata::{Attributes, MetadataError, Owner};
 use super::names::shown;
 pub use super::names::{MAX_NAME_LEN, MAX_PATH_LEN};
 use super::policy::Extraneous;
 use chunks::Chunks;
+pub use holes::MAX_HOLES;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::Arc;
 use tables::{ReadTables, WriteTables};
@@ -68,6 +73,8 @@ const VERSION: u8 = 3;
 const DELETE: u8 = 1;
 /// Feature: [`Manifest::chunks`].
 const CHUNKS: u8 = 2;
+/// Feature: a table of holes.
+const HOLES: u8 = 4;
 const MIN_ENTRY: usize = 6;
 
 /// The entries of a transfer, sorted by path.
@@ -94,6 +101,9 @@ pub struct Entry {
     pub owner: Option<Arc<Owner>>,
     /// Extended attributes and access control lists, if the source states them.
     pub attributes: Option<Arc<Attributes>>,
+    /// Ranges of a file that are zeros and take no space at the source, in order. If there is one, receivers store zeros of the
+    /// file as holes.
+    pub holes: Option<Arc<[Range<u64>]>>,
 }
 
 /// Kind of an entry.
@@ -196,6 +206,15 @@ pub enum ManifestError {
         /// Number of the entry.
         entry: usize,
     },
+    /// The number of holes is out of range.
+    #[error("it has {0} holes; a table of holes has 1 to {MAX_HOLES}")]
+    TooManyHoles(u64),
+    /// The holes of an entry overlap, are out of order or empty, or do not lie inside a file.
+    #[error("entry {entry}: its holes are not separate ranges of a file, in order")]
+    Hole {
+        /// Number of the entry.
+        entry: usize,
+    },
     /// A number has more than 64 bits, or is not in its shortest form.
     #[error("the number at byte {at} is not in its shortest form")]
     Number {
@@ -285,6 +304,9 @@ pub enum ManifestError {
     /// The attributes of all entries together are too long.
     #[error("the attributes of all files take more than {MAX_ATTRIBUTES} bytes together")]
     TooManyAttributes,
+    /// Too many blocks lie in holes.
+    #[error("more than {MAX_VOID} blocks lie in holes of files; use larger datagrams")]
+    TooMuchVoid,
     /// A stream is not the only entry.
     #[error("entry {entry}: a stream has to be the only entry")]
     StreamNotAlone {
@@ -401,6 +423,12 @@ impl Manifest {
         self.entries.iter().map(Entry::size).sum()
     }
 
+    /// Returns the bytes of all files together that are not in holes.
+    pub fn data_len(&self) -> u64 {
+        let holes = self.entries.iter().flat_map(Entry::holes).map(|hole| hole.end - hole.start);
+        self.content_len() - holes.sum::<u64>()
+    }
+
     /// Returns the approximate number of bytes that all entries take on a disk in addition to their content. Each directory or
     /// link takes a disk block. Each file takes its inode, name, attributes and the unused rest of its last disk block.
     pub fn footprint(&self) -> u64 {
@@ -444,6 +472,7 @@ impl Manifest {
             return Err(ManifestError::TooMany(self.entries.len() as u64));
         }
         let (mut text, mut total, mut dirs, mut attributes) = (0usize, 0u64, 0usize, 0usize);
+        let mut holes = 0usize;
         let mut leaves = Leaves::default();
         for (entry, e) in self.entries.iter().enumerate() {
             check_path(&e.path).map_err(|why| ManifestError::Path { entry, why })?;
@@ -455,6 +484,10 @@ impl Manifest {
             total = total.checked_add(e.size()).filter(|&t| t < 1 << 63).ok_or(ManifestError::Sizes)?;
             if text > MAX_TEXT {
                 return Err(ManifestError::TooMuchText);
+            }
+            holes += holes::check(entry, e)?;
+            if holes > MAX_HOLES {
+                return Err(ManifestError::TooManyHoles(holes as u64));
             }
             attributes += e.attributes.as_ref().map_or(0, |set| set.bytes());
             if attributes > MAX_ATTRIBUTES {
@@ -523,7 +556,9 @@ impl Manifest {
     /// Encodes the manifest.
     pub fn encode(&self) -> Vec<u8> {
         let delete = if self.extraneous == Extraneous::Delete { DELETE } else { 0 };
-        let features = delete | if self.chunks.is_some() { CHUNKS } else { 0 };
+        let chunks = if self.chunks.is_some() { CHUNKS } else { 0 };
+        let has_holes = self.entries.iter().any(|entry| entry.holes.is_some());
+        let features = delete | chunks | if has_holes { HOLES } else { 0 };
         let version = if features != 0 { 3 } else { 1 + u8::from(self.needs_version_2()) };
         let mut tables = (version > 1).then(WriteTables::default);
         let mut out = vec![version];
@@ -560,6 +595,7 @@ impl Manifest {
         if let Some(chunks) = &self.chunks {
             chunks.put(&mut out);
         }
+        holes::put(&mut out, &self.entries);
         out
     }
 
@@ -575,7 +611,7 @@ impl Manifest {
         }
         let mut tables = (version > 1).then(ReadTables::default);
         let features = if version == 3 { from.byte()? } else { 0 };
-        if features & !(DELETE | CHUNKS) != 0 {
+        if features & !(DELETE | CHUNKS | HOLES) != 0 {
             return Err(ManifestError::Features(features));
         }
         let count = from.number()?;
@@ -604,6 +640,9 @@ impl Manifest {
         }
         let has_chunks = features & CHUNKS != 0;
         let chunks = has_chunks.then(|| Chunks::read(&mut from, &entries)).transpose()?;
+        if features & HOLES != 0 {
+            holes::read(&mut from, &mut entries)?;
+        }
         if from.at < bytes.len() {
             return Err(ManifestError::Trailing(bytes.len() - from.at));
         }
@@ -628,7 +667,12 @@ fn entered(before: &[u8], path: &[u8]) -> usize {
 impl Entry {
     /// Creates an entry without owner and attributes.
     pub fn new(path: impl Into<OsString>, kind: Kind, mode: u32, mtime: i64) -> Entry {
-        Entry { path: path.into(), kind, mode, mtime, owner: None, attributes: None }
+        Entry { path: path.into(), kind, mode, mtime, owner: None, attributes: None, holes: None }
+    }
+
+    /// Returns the holes of a file, in order.
+    pub fn holes(&self) -> &[Range<u64>] {
+        self.holes.as_deref().unwrap_or_default()
     }
 
     /// Returns the path for display. Bytes that are not UTF-8 are replaced. Terminal control characters, including line ends, are

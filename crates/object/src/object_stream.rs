@@ -11,6 +11,7 @@ use super::policy::Extraneous;
 use super::spool::Spool;
 use super::walk::{LeftOut, Reading, Skipped, Walk, mtime, top_name};
 use super::withdrawn::Withdrawal;
+use crate::host::block_device;
 use crate::host::disk::{Disk, SYSTEM};
 use crate::host::sys::OpenFiles;
 use rustix::fs::{Advice, OFlags};
@@ -19,7 +20,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -100,7 +101,8 @@ impl ObjectStream {
             return Err(ObjectError::Nothing);
         }
         let names = paths.iter().filter_map(|path| top_name(path).ok()).collect();
-        let mut walk = Walk::new(reading, names);
+        let block = u64::from(symbol_size) * u64::from(symbols_per_block);
+        let mut walk = Walk::new(reading, names, block);
         let mut tops: BTreeMap<OsString, PathBuf> = BTreeMap::new();
         for path in paths {
             let name = match top_name(path) {
@@ -115,6 +117,9 @@ impl ObjectStream {
                 return Err(ObjectError::NameClash { name, first, second: path.clone() });
             }
             match path.metadata() {
+                Ok(meta) if meta.file_type().is_block_device() => {
+                    walk.device(path, name, &meta).or_else(|error| walk.leave_out(path, error))?;
+                }
                 Ok(meta) if !meta.is_file() && !meta.is_dir() => {
                     walk.leave_out(path, ObjectError::Special { path: path.clone() })?;
                 }
@@ -488,10 +493,11 @@ fn open_source(tops: &BTreeMap<OsString, PathBuf>, entry: &Entry) -> Result<File
 
 fn check_unchanged(file: &File, path: &Path, entry: &Entry) -> Result<(), ObjectError> {
     let now = file.metadata().map_err(|e| ObjectError::io(path, "read", e))?;
-    let change = if !now.is_file() {
+    let len = block_device::len(file, &now).map_err(|e| ObjectError::io(path, "read its size", e))?;
+    let change = if !now.is_file() && !now.file_type().is_block_device() {
         Change::Replaced
-    } else if now.len() != entry.size() {
-        Change::Size { before: entry.size(), now: now.len() }
+    } else if len != entry.size() {
+        Change::Size { before: entry.size(), now: len }
     } else if mtime(&now) != entry.mtime {
         Change::Modified
     } else {

@@ -167,9 +167,9 @@ impl OutputDirectory {
         Ok(())
     }
 
-    /// Checks that all content fits on the disk, and reserves disk space for large files.
+    /// Checks that all content fits on the disk, and reserves disk space for large files without holes.
     pub(crate) fn make_room(&self, manifest: &Manifest) -> Result<(), ObjectError> {
-        let needed = manifest.content_len().saturating_sub(self.allocated());
+        let needed = manifest.data_len().saturating_sub(self.allocated());
         let available = self.available();
         if needed > available {
             return Err(ObjectError::DiskFull {
@@ -179,8 +179,13 @@ impl OutputDirectory {
             });
         }
         for (n, entry) in (0..).zip(manifest.entries()) {
-            if entry.size() >= PREALLOCATE_FROM {
+            if entry.size() >= PREALLOCATE_FROM || entry.holes.is_some() {
                 let part = self.part(n)?;
+                if entry.holes.is_some() {
+                    let len = self.disk.set_len(&part, entry.size());
+                    len.map_err(|e| ObjectError::io(&self.out_path, "create sparse files in it", e))?;
+                    continue;
+                }
                 match self.disk.reserve(&part, entry.size()) {
                     Ok(()) => {}
                     Err(Errno::NOSPC | Errno::DQUOT) => {

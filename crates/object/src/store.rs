@@ -5,7 +5,9 @@
 //! itself.
 
 mod adopt;
+mod any;
 mod coverage;
+mod device;
 mod distrust;
 mod existing;
 mod files;
@@ -33,6 +35,8 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
 
+pub use any::{AnyFiles, AnyStore};
+pub use device::{DeviceFiles, DeviceStore};
 pub use files::Files;
 pub use ledger::Ledger;
 pub use ledger::{Operation, Performed, Plan};
@@ -302,7 +306,7 @@ impl Store {
     /// Reads the complete manifest and prepares for its files.
     fn learn_manifest(&mut self) -> Result<(), ObjectError> {
         let known = self.files.learn_manifest(self.ledger.about_manifest())?;
-        self.ledger.known = Some(known);
+        self.ledger.learn(known);
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 mod adopt;
+mod devices;
 mod existing;
 mod hostile;
 mod journey;
@@ -19,6 +20,7 @@ mod overwrite;
 mod planted;
 mod resume;
 mod reuse;
+mod sparse;
 mod system;
 
 /// Small blocks: a full block has 4 symbols of 64 bytes and holds 220 bytes of the object stream.

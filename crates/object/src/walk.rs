@@ -2,16 +2,18 @@
 
 use super::chunking::Delta;
 use super::error::ObjectError;
+use super::host::block_device::{self, DeviceFault};
 use super::links::FollowLinks;
-use super::manifest::{Entry, Kind, MODE_BITS, PERMISSIONS, check_path};
+use super::manifest::{Entry, Kind, MAX_HOLES, MODE_BITS, PERMISSIONS, check_path};
 use super::metadata::{Aspect, Attributes, MAX_NAMES, MAX_VALUE, Owner, Preserve};
 use super::policy::Extraneous;
 use nix::unistd::{Gid, Group, Uid, User};
-use rustix::fs::Access;
+use rustix::fs::{Access, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -33,6 +35,18 @@ pub struct Reading {
     pub extraneous: Extraneous,
     /// Whether chunks of the files are listed.
     pub delta: Delta,
+    /// Treatment of holes in files.
+    pub holes: Holes,
+}
+
+/// Treatment of holes in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Holes {
+    /// They are sent as zeros.
+    #[default]
+    AsZeros,
+    /// The manifest lists them, and their blocks are not sent.
+    Keep,
 }
 
 /// Treatment of files that cannot be read, or whose names cannot be sent.
@@ -84,6 +98,8 @@ impl LeftOut {
 #[derive(Default)]
 pub(super) struct Walk {
     reading: Reading,
+    /// Minimum length in bytes of holes that are listed: the length of a block.
+    least_hole: u64,
     /// Top-level names of the sent content.
     tops: BTreeSet<OsString>,
     /// Entries. Entries of a file with several names include the file's inode.
@@ -124,8 +140,24 @@ pub(super) struct Found {
 }
 
 impl Walk {
-    pub(super) fn new(reading: &Reading, tops: BTreeSet<OsString>) -> Walk {
-        Walk { reading: reading.clone(), tops, ..Walk::default() }
+    pub(super) fn new(reading: &Reading, tops: BTreeSet<OsString>, least_hole: u64) -> Walk {
+        Walk { reading: reading.clone(), tops, least_hole, ..Walk::default() }
+    }
+
+    /// Adds a block device as a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or may change while it is sent.
+    pub(super) fn device(&mut self, path: &Path, name: OsString, meta: &Metadata) -> Result<(), ObjectError> {
+        block_device::check_source(path, meta)?;
+        let file = File::open(path).map_err(|e| ObjectError::io(path, "read", e))?;
+        let size = block_device::len(&file, meta).map_err(|e| ObjectError::io(path, "read its size", e))?;
+        if size == 0 {
+            return Err(ObjectError::Device { path: path.to_path_buf(), why: DeviceFault::Empty });
+        }
+        let entry = Entry::new(name, Kind::File { size }, meta.mode() & PERMISSIONS, mtime(meta));
+        self.entries.push((entry, None));
+        Ok(())
     }
 
     /// Leaves out a path that cannot be sent.
@@ -195,6 +227,11 @@ impl Walk {
         }
         if !meta.is_symlink() {
             entry.attributes = self.attributes(path);
+        }
+        let is_sparse = meta.is_file() && meta.blocks() * 512 < meta.len();
+        if self.reading.holes == Holes::Keep && is_sparse && meta.len() >= self.least_hole {
+            // Without the holes, the file is sent with zeros in their place.
+            entry.holes = holes_of(path, meta.len(), self.least_hole).ok().filter(|holes| !holes.is_empty());
         }
         Ok(entry)
     }
@@ -302,10 +339,59 @@ impl Walk {
                 }
             }
         }
+        limit_holes(self.entries.iter_mut().map(|(entry, _)| entry));
         self.skipped.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         self.left_out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         let entries = self.entries.into_iter().map(|(entry, _)| entry).collect();
         Ok(Found { entries, skipped: self.skipped, left_out: self.left_out, notes: self.notes })
+    }
+}
+
+/// Returns the holes of a file that have at least `least` bytes. If all of its holes are shorter, returns the longest one, which
+/// marks the file as sparse.
+fn holes_of(path: &Path, size: u64, least: u64) -> Result<Arc<[Range<u64>]>, ObjectError> {
+    let failed = |e: Errno| ObjectError::io(path, "find its holes", e);
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
+    let (mut at, mut long, mut longest) = (0, Vec::new(), 0..0);
+    while at < size {
+        let hole = match rustix::fs::seek(&file, SeekFrom::Hole(at)) {
+            Ok(hole) if hole < size => hole,
+            Ok(_) => break,
+            Err(e) => return Err(failed(e)),
+        };
+        at = match rustix::fs::seek(&file, SeekFrom::Data(hole)) {
+            Ok(data) => data.clamp(hole, size),
+            Err(Errno::NXIO) => size, // no data follow
+            Err(e) => return Err(failed(e)),
+        };
+        if at - hole >= least {
+            long.push(hole..at);
+        } else if at - hole > longest.end - longest.start {
+            longest = hole..at;
+        }
+        at = at.max(hole + 1);
+    }
+    if long.is_empty() && !longest.is_empty() {
+        long.push(longest);
+    }
+    Ok(long.into())
+}
+
+/// If there are more holes than a manifest can list, removes the shortest ones.
+fn limit_holes<'a>(entries: impl Iterator<Item = &'a mut Entry>) {
+    let mut sparse: Vec<&mut Entry> = entries.filter(|entry| entry.holes.is_some()).collect();
+    let lengths = sparse.iter().flat_map(|entry| entry.holes()).map(|hole| hole.end - hole.start);
+    let mut lengths: Vec<u64> = lengths.collect();
+    if lengths.len() <= MAX_HOLES {
+        return;
+    }
+    lengths.sort_unstable_by(|a, b| b.cmp(a));
+    let too_short = lengths[MAX_HOLES];
+    for entry in &mut sparse {
+        let holes = entry.holes().iter().filter(|hole| hole.end - hole.start > too_short);
+        let holes: Vec<Range<u64>> = holes.cloned().collect();
+        entry.holes = (!holes.is_empty()).then(|| holes.into());
     }
 }
 

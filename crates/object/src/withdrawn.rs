@@ -53,8 +53,11 @@ impl RootHasher {
         affected.collect()
     }
 
-    /// Returns whether a block contains only bytes of withdrawn files.
+    /// Returns whether a block contains only bytes of withdrawn files, or lies in holes of files.
     pub(crate) fn is_void(&self, layout: &Layout, block: u32) -> bool {
+        if layout.is_void(block) {
+            return true;
+        }
         let range = self.geometry().range(block);
         let has_manifest = range.start < u64::from(self.geometry().manifest_len);
         !has_manifest && layout.pieces(range).all(|piece| self.is_withdrawn(piece.entry))

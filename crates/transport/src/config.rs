@@ -2,8 +2,10 @@
 
 use crate::ends::{Input, Output};
 use crate::object::{
-    Delta, FollowLinks, Memory, MemoryFile, Names, ObjectError, OwnersBy, Preserve, Unreadable, replace_in,
+    BlockDevice, Delta, FollowLinks, Memory, MemoryFile, Names, ObjectError, OwnersBy, Preserve, Unreadable,
+    replace_in,
 };
+use crate::receiver::block_sink::takes_no_stream;
 use crate::session_filter::SessionFilter;
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
@@ -400,17 +402,20 @@ pub enum Destination {
     Writer(Output),
     /// Memory.
     Memory(Memory),
+    /// A block device. It takes a session of exactly one file.
+    Device(Arc<BlockDevice>),
 }
 
 impl Destination {
     /// Returns a writer for one stream to this destination. If the destination is a directory, creates a file with this name.
     ///
     /// # Errors
-    /// If the file cannot be created.
+    /// If the file cannot be created, or the destination is a block device.
     pub fn stream(&self, name: &str) -> Result<Box<dyn Write + Send>, ObjectError> {
         Ok(match self {
             Destination::Writer(output) => Box::new(BufWriter::new(output.take())),
             Destination::Memory(memory) => Box::new(memory.stream(name)),
+            Destination::Device(device) => return Err(takes_no_stream(device)),
             Destination::Directory(directory) => {
                 Box::new(BufWriter::with_capacity(1 << 16, replace_in(directory, name)?))
             }

@@ -10,7 +10,7 @@ use crate::endpoint::Endpoint;
 use crate::error::{ConfigError, Error, Unlayered};
 use crate::event::{Event, ReceiveReport, SendReport, Setting, TransferName};
 use crate::object::host::disk::Disk;
-use crate::object::{Aspect, HardLinks, ObjectStream, Reading, Unreadable};
+use crate::object::{Aspect, HardLinks, Holes, ObjectStream, Reading, Unreadable};
 use crate::receiver;
 use crate::source;
 use crate::source::block_source::BlockSource;
@@ -263,7 +263,9 @@ fn scheduler(
             let (preserve, unreadable) = (config.preserve.clone(), config.unreadable);
             let (hard_links, follow) = (HardLinks::Keep, config.follow);
             let (extraneous, delta) = (config.extraneous, config.delta);
-            let reading = Reading { preserve, unreadable, hard_links, follow, extraneous, delta };
+            // A receipt covers bytes, and files with other holes can have the same bytes.
+            let holes = if config.receipts.is_some() { Holes::AsZeros } else { Holes::Keep };
+            let reading = Reading { preserve, unreadable, hard_links, follow, extraneous, delta, holes };
             let object = ObjectStream::open_with(paths, &reading, symbol_size, symbols)?.on(&at.disk);
             let stray = object.stray_links();
             // Symbolic links that are preserved are not followed.

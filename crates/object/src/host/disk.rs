@@ -10,6 +10,7 @@ use rustix::path::Arg;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -100,6 +101,9 @@ pub(crate) fn file_time() -> SystemTime {
 /// Number of bytes of a file that are copied at a time.
 const COPIED_AT_A_TIME: usize = 1 << 20;
 
+/// Unit of holes in files, and of zeros that a device writes by itself, in bytes.
+pub(crate) const HOLE_UNIT: u64 = 4096;
+
 /// The disk of a host.
 #[derive(Clone, Default)]
 pub struct Disk(Option<Arc<dyn Faults>>);
@@ -126,6 +130,62 @@ impl Disk {
             return Err(error);
         }
         file.write_all_at(bytes, at)
+    }
+
+    /// Makes a range of a file or block device zeros. Frees the space of the range where the filesystem or the device can;
+    /// otherwise writes zeros over other bytes.
+    pub(crate) fn zero(&self, file: &File, range: Range<u64>) -> io::Result<()> {
+        let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        if let Some((_, error)) = self.ask_to_write(file, len, range.start)? {
+            return Err(error);
+        }
+        let whole = range.start.next_multiple_of(HOLE_UNIT)..range.end / HOLE_UNIT * HOLE_UNIT;
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if whole.is_empty()
+            || rustix::fs::fallocate(file, flags, whole.start, whole.end - whole.start).is_err()
+        {
+            return self.clear(file, range);
+        }
+        self.clear(file, range.start..whole.start)?;
+        self.clear(file, whole.end..range.end)
+    }
+
+    /// Writes zeros over the other bytes of a range.
+    fn clear(&self, file: &File, range: Range<u64>) -> io::Result<()> {
+        let (mut at, mut bytes) = (range.start, Vec::new());
+        while at < range.end {
+            bytes.resize((range.end - at).min(COPIED_AT_A_TIME as u64) as usize, 0);
+            let have = self.read_at(file, &mut bytes, at)?;
+            if bytes[..have].iter().any(|byte| *byte != 0) {
+                bytes.fill(0);
+                self.write_all_at(file, &bytes[..have], at)?;
+            }
+            if have < bytes.len() {
+                return Ok(()); // zeros follow the end of a file
+            }
+            at += have as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes all bytes at this offset; units of zeros become holes.
+    pub(crate) fn write_sparse_at(&self, file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+        let is_hole = |run: &(usize, usize)| {
+            let unit = &bytes[run.0..run.1];
+            unit.len() as u64 == HOLE_UNIT && unit.iter().all(|byte| *byte == 0)
+        };
+        let first = (at.next_multiple_of(HOLE_UNIT) - at) as usize;
+        let starts = std::iter::once(0).chain((first..bytes.len()).step_by(HOLE_UNIT as usize));
+        let ends = (first..bytes.len()).step_by(HOLE_UNIT as usize).chain([bytes.len()]);
+        let units: Vec<(usize, usize)> = starts.zip(ends).filter(|(from, to)| from < to).collect();
+        for run in units.chunk_by(|a, b| is_hole(a) == is_hole(b)) {
+            let (from, to) = (run[0].0, run[run.len() - 1].1);
+            match is_hole(&run[0]) {
+                true => self.zero(file, at + from as u64..at + to as u64)?,
+                false => self.write_all_at(file, &bytes[from..to], at + from as u64)?,
+            }
+        }
+        Ok(())
     }
 
     /// Reads until `buf` is full or the file ends, and returns the number of bytes read.

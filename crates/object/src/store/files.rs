@@ -8,7 +8,7 @@ use crate::apply::Wanted;
 use crate::block::hash_of;
 use crate::error::ObjectError;
 use crate::gather::seeds::Seeds;
-use crate::geometry::TransferId;
+use crate::geometry::{Geometry, TransferId};
 use crate::host::sys::OpenFiles;
 use crate::journal::Journal;
 use crate::layout::Layout;
@@ -96,11 +96,12 @@ impl Files {
                 continue;
             }
             let part = self.open.get(piece.entry, || self.place.part(piece.entry))?;
-            let name = &known.manifest.entries()[piece.entry as usize].path;
-            self.place
-                .disk
-                .write_all_at(part, bytes, piece.offset)
-                .map_err(|e| self.place.failed(name, e, spot.left))?;
+            let entry = &known.manifest.entries()[piece.entry as usize];
+            let written = match entry.holes {
+                Some(_) => self.place.disk.write_sparse_at(part, bytes, piece.offset),
+                None => self.place.disk.write_all_at(part, bytes, piece.offset),
+            };
+            written.map_err(|e| self.place.failed(&entry.path, e, spot.left))?;
         }
         Ok(())
     }
@@ -146,6 +147,20 @@ impl Files {
         if let Ok(part) = self.place.part(entry) {
             self.place.disk.set_len(&part, 0).ok(); // all parts go at the end
         }
+    }
+
+    /// Makes the blocks in holes zeros. A part file that was taken from another transfer, or copied, may hold other bytes there.
+    pub(super) fn dig_holes(&mut self, known: &Known, geometry: &Geometry) -> Result<(), ObjectError> {
+        for run in known.layout.void() {
+            let bytes = geometry.range(run.start).start..geometry.range(run.end - 1).end;
+            for piece in known.layout.pieces(bytes) {
+                let part = self.open.get(piece.entry, || self.place.part(piece.entry))?;
+                let zeroed = self.place.disk.zero(part, piece.offset..piece.offset + piece.len as u64);
+                let name = &known.manifest.entries()[piece.entry as usize].path;
+                zeroed.map_err(|e| self.place.failed(name, e, 0))?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads the manifest, whose blocks are all stored, and prepares the output directory for its files.

@@ -342,7 +342,8 @@ impl Ledger {
                 is_due.then(|| Operation::Learn(self.about_manifest()))
             }
             Performed::Learned(known) => {
-                (self.known, self.is_learning) = (Some(known), false);
+                self.is_learning = false;
+                self.learn(known);
                 None
             }
             Performed::Rehashed(index, Some(hash)) => {
@@ -354,6 +355,15 @@ impl Ledger {
             Performed::Rehashed(index, None) => self.withdraw(index), // it comes again
             Performed::Noted => None,
         }
+    }
+
+    /// Records the manifest. Blocks in holes of files count as received.
+    pub(super) fn learn(&mut self, known: Arc<Known>) {
+        for block in known.layout.void().iter().cloned().flatten() {
+            let hash = self.hashes.void_hash(block);
+            self.count(block, hash);
+        }
+        self.known = Some(known);
     }
 
     /// Clears the list of blocks that are being written, after an operation has failed.
@@ -524,10 +534,13 @@ impl Ledger {
         self.hashes.withdrawn().len()
     }
 
-    /// Returns whether a block contains only bytes of withdrawn files.
+    /// Returns whether a block contains only bytes of withdrawn files, or lies in holes of files.
     pub fn is_void(&self, block: u32) -> bool {
-        let withdrawn = self.known.as_ref().filter(|_| self.withdrawn() > 0);
-        withdrawn.is_some_and(|known| self.hashes.is_void(&known.layout, block))
+        let is_void = |known: &Arc<Known>| match self.withdrawn() {
+            0 => known.layout.is_void(block),
+            _ => self.hashes.is_void(&known.layout, block),
+        };
+        self.known.as_ref().is_some_and(is_void)
     }
 
     /// Returns the data of a block, with zeros in place of bytes of withdrawn files, and the hash of the result. Returns `None`

@@ -115,12 +115,15 @@ impl Store {
     /// # Errors
     /// As [`Store::finish`], and [`ObjectError::Cancelled`].
     pub fn finish_as(
-        self,
+        mut self,
         root: &Hash,
         durability: Durability,
         work: &FileWork,
     ) -> Result<Finished, ObjectError> {
         self.check(root)?;
+        if let Some(known) = self.known.clone().filter(|_| self.stage == Stage::Receiving) {
+            self.files.dig_holes(&known, &self.ledger.geometry)?;
+        }
         publish(self, durability, work)
     }
 }

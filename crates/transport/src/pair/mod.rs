@@ -58,6 +58,7 @@ mod signed;
 mod sim_equivalence;
 mod slow;
 mod socket;
+mod sparse;
 mod startup;
 mod streams;
 mod takeover;

@@ -13,7 +13,7 @@ use crate::endpoint::{Datagram, Endpoint, HostEvent};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::host::disk::Disk;
-use crate::object::{Delta, ObjectStream, Reading, TRAILER};
+use crate::object::{Delta, Holes, ObjectStream, Reading, TRAILER};
 use crate::receiver;
 use crate::source;
 use crate::source::block_source::BlockSource;
@@ -31,11 +31,15 @@ use faircast_wire::{
 };
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Time zero of the session, in seconds since 1970.
 pub(super) const UNIX_SECS: u64 = 1_800_000_000;
+
+/// Length in bytes of each of the two ranges with data of [`Offer::disk`].
+pub(super) const IN_DISK: u64 = 150_000;
 
 /// Idle timeout of sources and receivers.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -55,6 +59,8 @@ pub(super) struct Offer {
     delta: Delta,
     /// Whether the content is zeros that take no space on the disk.
     sparse: bool,
+    /// Treatment of holes in the content.
+    holes: Holes,
     datagram: usize,
     symbols_per_block: u16,
     extraneous: Extraneous,
@@ -90,6 +96,7 @@ impl Offer {
             announced_size: None,
             delta: Delta::Off,
             sparse: false,
+            holes: Holes::AsZeros,
             datagram: 1472,
             symbols_per_block: 256,
             extraneous: Extraneous::Keep,
@@ -133,6 +140,11 @@ impl Offer {
     /// Offers this number of zero bytes.
     pub(super) fn zeros(bytes: u64) -> Offer {
         Offer { sparse: true, ..Offer::bytes(bytes) }
+    }
+
+    /// Offers a sparse file of this length, with random bytes at its start and in its middle ([`IN_DISK`]).
+    pub(super) fn disk(bytes: u64) -> Offer {
+        Offer { sparse: true, holes: Holes::Keep, ..Offer::bytes(bytes) }
     }
 
     /// Uses this congestion control.
@@ -276,6 +288,11 @@ impl SourceNode {
         let file = fs::File::create(&content).expect("a file is made");
         if offer.sparse {
             file.set_len(offer.bytes).expect("a sparse file has any length");
+            let mut rng = Rng::new(seed, 7_000 + index as u64);
+            for at in [0, offer.bytes / 2].into_iter().filter(|_| offer.holes == Holes::Keep) {
+                let bytes: Vec<u8> = (0..IN_DISK).map(|_| rng.bits() as u8).collect();
+                file.write_all_at(&bytes, at).expect("room for the content");
+            }
         } else {
             let mut rng = Rng::new(seed, 7_000 + index as u64);
             let bytes: Vec<u8> =
@@ -359,8 +376,8 @@ impl SourceNode {
     pub(super) fn object(&self) -> ObjectStream {
         let symbols = self.offer.symbols_per_block;
         let (content, size) = (std::slice::from_ref(&self.content), self.symbol_size());
-        let Offer { extraneous, delta, .. } = self.offer;
-        let reading = Reading { extraneous, delta, ..Reading::default() };
+        let Offer { extraneous, delta, holes, .. } = self.offer;
+        let reading = Reading { extraneous, delta, holes, ..Reading::default() };
         let object = ObjectStream::open_with(content, &reading, size, symbols);
         object.expect("the content can be read")
     }

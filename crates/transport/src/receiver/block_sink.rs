@@ -13,18 +13,21 @@ use crate::object::gather::spill::SpillFile;
 use crate::object::host::disk::Disk;
 use crate::object::host::quota::Quota;
 use crate::object::{
-    Affected, Counts, FileWork, Finished, Geometry, Hash, Manifest, ObjectError, SinkResult, Store,
+    Affected, AnyStore, Counts, FileWork, Finished, Geometry, Hash, Manifest, ObjectError, SinkResult,
     TransferId, WorkStage, data_of, replace_in,
 };
 use crate::worker::{Load, Worker};
 use faircast_host::write_behind::{file_behind, write_behind};
 use faircast_wire::{Activity, Withdrawn};
 pub(super) use opening::Admitting;
-use opening::{is_in_files, opened, temporary_room};
+pub(crate) use opening::takes_no_stream;
+use opening::{is_in_files, on_device, opened, temporary_room};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use to::{ContentSink, MayHave, Unwritten};
+pub(super) use to::{Polled, StoreResult};
 
 /// The memory of the sink divided by this number is available for blocks that arrive before the manifest.
 const WAITING: usize = 4;
@@ -43,29 +46,6 @@ const FARTHEST: u32 = 1 << 20;
 
 /// Maximum number of times that stored data is fetched again because it contradicts the source.
 const MAX_REFETCHES: u8 = 2;
-
-/// The result of storing a block.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum StoreResult {
-    /// The block is stored, is being stored, or waits for the manifest.
-    Kept,
-    /// There is no room for the block now; the block is returned.
-    Refused(Vec<u8>),
-    /// Stored blocks were discarded: search for the missing blocks again.
-    Anew,
-}
-
-/// The result of [`BlockSink::poll`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Polled {
-    Nothing,
-    /// Blocks were stored.
-    Stored,
-    /// The blocks of earlier runs were verified: search for the missing blocks again.
-    Prepared,
-    /// Stored blocks were discarded: search for the missing blocks again.
-    GivenUp,
-}
 
 /// The storage of one transfer's blocks.
 pub(super) struct BlockSink {
@@ -136,15 +116,15 @@ impl BlockSink {
         }
         let to = match (destination, live) {
             (Destination::Directory(out), None) => {
-                let (sender, outcome) = channel();
                 let (disk, out) = (disk.clone(), out.clone());
-                let job = Box::new(move || {
-                    // Sending fails if the session has ended.
-                    sender.send(opened(&disk, &out, (transfer, geometry), admitting, order)).ok();
-                });
-                worker.run(Load::Opening, job);
-                ContentSink::Opening { outcome }
+                let open = move || opened(&disk, &out, (transfer, geometry), admitting, order);
+                ContentSink::opening(worker, open)
             }
+            (Destination::Device(device), None) => {
+                let (disk, device) = (disk.clone(), Arc::clone(device));
+                ContentSink::opening(worker, move || on_device(&disk, &device, (transfer, geometry)))
+            }
+            (Destination::Device(device), Some(_)) => return Err(takes_no_stream(device).into()),
             (Destination::Directory(out), Some(first)) => {
                 let name = format!("stream-{}", &transfer.to_string()[..8]);
                 let (path, directory) = (out.join(&name), out.clone());
@@ -251,6 +231,11 @@ impl BlockSink {
         (0..end).filter(move |block| ledger.is_some_and(|ledger| ledger.has(*block)))
     }
 
+    /// Whether a block contains only bytes of withdrawn files, or lies in holes of files.
+    pub(super) fn is_void(&self, block: u32) -> bool {
+        matches!(&self.to, ContentSink::Files(storage) if storage.ledger().is_void(block))
+    }
+
     /// Compares a stored block with the source's hash; returns whether they agree. Otherwise the block counts as missing. Call
     /// [`BlockSink::settle`] afterwards.
     pub(super) fn compare(&mut self, block: u32, is_right: impl Fn(Hash) -> bool) -> bool {
@@ -300,7 +285,7 @@ impl BlockSink {
         if let ContentSink::Files(storage) = &mut self.to
             && let Some(files) = storage.files()
         {
-            self.warnings.append(&mut files.warnings);
+            self.warnings.append(files.warnings());
         }
         std::mem::take(&mut self.warnings)
     }
@@ -417,7 +402,7 @@ impl BlockSink {
             && storage.ledger().may_adopt()
         {
             let stored = MayHave::Known(self.stored().collect());
-            self.prepare(stored, Store::adopt);
+            self.prepare(stored, AnyStore::adopt);
         }
         Ok(polled)
     }
@@ -581,7 +566,7 @@ impl BlockSink {
     fn prepare(
         &mut self,
         may_have: MayHave,
-        how: impl FnOnce(&mut Store, &FileWork) -> Result<(), ObjectError> + Send + 'static,
+        how: impl FnOnce(&mut AnyStore, &FileWork) -> Result<(), ObjectError> + Send + 'static,
     ) {
         let work = self.worker.file_work();
         let (sender, outcome) = channel();
@@ -629,8 +614,9 @@ impl BlockSink {
         };
         self.seeds = store.take_seeds();
         let polled = if matches!(may_have, MayHave::Any) { Polled::GivenUp } else { Polled::Prepared };
-        self.waiting.retain(|block, _| !store.ledger.has(*block));
-        (self.resumed_bytes, self.spoiled_bytes) = (store.resumed_bytes(), store.spoiled_bytes());
+        let ledger = store.ledger();
+        self.waiting.retain(|block, _| !ledger.has(*block));
+        (self.resumed_bytes, self.spoiled_bytes) = (ledger.resumed_bytes(), ledger.spoiled_bytes());
         self.to = ContentSink::Files(Storage::new(*store, self.worker.clone()));
         let given = self.give_waiting();
         match self.settled(given)? {

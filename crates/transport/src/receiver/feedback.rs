@@ -2,7 +2,7 @@
 
 use super::{
     JOINED, LOOK_SOONEST, Layers, Phase, ReceiverSession, Stream, Window,
-    block_sink::{Admitting, BlockSink},
+    block_sink::{Admitting, BlockSink, takes_no_stream},
     echo,
     fountain::Repair,
     reachability::{Reach, continues, has_restarted},
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::announced::{geometry_of, packet_size_fits, scheme_of};
 use crate::backoff;
-use crate::config::{FilePolicy, ReplayPolicy};
+use crate::config::{Destination, FilePolicy, ReplayPolicy};
 use crate::endpoint::Backlog;
 use crate::error::{EndReason, Error, JoinObstacle, TransferError};
 use crate::event::Event;
@@ -149,7 +149,7 @@ impl ReceiverSession {
             let requests = RequestScheduler::new(FIRST_RTT, spread);
             relay.begin(session, &announce, geometry, requests, now)
         } else if announce.has_streams() {
-            self.place_for_streams(&announce, &geometry, &layers, now)
+            self.place_for_streams(&announce, &geometry, &layers, now)?
         } else {
             let admission = self.admission(session, &announce, trust.is_some(), now);
             self.place_for_object(&announce, geometry, &layers, (trust, admission))?
@@ -212,12 +212,15 @@ impl ReceiverSession {
         geometry: &Geometry,
         layers: &Layers,
         now: Time,
-    ) -> Box<dyn SymbolSink> {
+    ) -> Result<Box<dyn SymbolSink>, Error> {
+        if let Destination::Device(device) = &self.setup.destination {
+            return Err(takes_no_stream(device).into());
+        }
         let (to, own, reordering) = (&self.setup.destination, &self.setup.layers_to, self.setup.reordering);
         let (content, of) = ((TransferId(announce.transfer.0), geometry), layers.subscription().of);
         let by = (&self.setup.worker, self.setup.memory);
         let streams = Streams::new(to, own, content, of, reordering, by, now);
-        Box::new(streams.limited_to(&Quota::new(self.setup.accept.most_bytes)))
+        Ok(Box::new(streams.limited_to(&Quota::new(self.setup.accept.most_bytes))))
     }
 
     fn place_for_object(

@@ -4,12 +4,13 @@ use super::block_sink::Ending;
 use super::feedback::turn;
 use super::symbol_sink::Progressed;
 use super::{CONFIRM_TIMEOUT, LOOK_SOONEST, Phase, ReceiverSession, Stream};
+use crate::config::Destination;
 use crate::error::{Error, TransferError};
 use crate::event::{Event, MAX_UNSENT, ReceiveReport, TransferName};
 use crate::object::Finished;
 use crate::units::mean_rate;
 use faircast_core::time::{Span, Time};
-use faircast_wire::Activity;
+use faircast_wire::{Activity, Announce};
 
 /// Longest time between two checks for results of jobs.
 const LOOK_LATEST: Span = Span::from_millis(20);
@@ -194,6 +195,14 @@ impl ReceiverSession {
             }
             Err(error) => self.fail(error, now),
         }
+    }
+
+    /// Whether a restarted receiver continues from the progress of this one.
+    pub(super) fn resumes(&self) -> bool {
+        let is_live = self.stream.as_ref().is_some_and(|stream| stream.announced.flags & Announce::LIVE != 0);
+        !matches!(self.setup.destination, Destination::Writer(_) | Destination::Memory(_))
+            && !is_live
+            && self.stored_bytes() > 0
     }
 
     /// Returns the result of the session.

@@ -734,12 +734,6 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether a restarted receiver continues from the progress of this one.
-    fn resumes(&self) -> bool {
-        let is_live = self.stream.as_ref().is_some_and(|stream| stream.announced.flags & Announce::LIVE != 0);
-        matches!(self.setup.destination, Destination::Directory(_)) && !is_live && self.stored_bytes() > 0
-    }
-
     fn stored_bytes(&self) -> u64 {
         self.stream.as_ref().map_or(0, |stream| stream.sink.stored_bytes())
     }

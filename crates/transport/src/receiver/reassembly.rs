@@ -133,7 +133,8 @@ impl Reassembly {
     /// Marks the blocks in files as unsigned in this session, until their pages arrive.
     fn doubt_stored(&mut self, now: Time) {
         let Some(pages) = &mut self.pages else { return };
-        let known: Vec<u32> = self.place.stored().filter(|block| !pages.doubt(*block, now)).collect();
+        let stored = self.place.stored().filter(|block| !self.place.is_void(*block));
+        let known: Vec<u32> = stored.filter(|block| !pages.doubt(*block, now)).collect();
         known.into_iter().for_each(|block| self.compare(block));
     }
 
@@ -177,16 +178,14 @@ impl Reassembly {
     fn go_on(&mut self, polled: Polled, now: Time) -> Result<Polled, Error> {
         match polled {
             Polled::Nothing => {}
-            Polled::Stored => {
+            Polled::Stored | Polled::Prepared => {
                 self.recycle_spent();
-                if self.store_waiting_blocks(now)? == Stored::Anew {
-                    return Ok(Polled::GivenUp);
+                if polled == Polled::Prepared {
+                    self.doubt_stored(now);
+                    self.forget_stored();
+                    self.seed();
                 }
-            }
-            Polled::Prepared => {
-                self.doubt_stored(now);
-                self.forget_stored();
-                self.seed();
+                self.pass_by(); // the manifest may have listed holes
                 if self.store_waiting_blocks(now)? == Stored::Anew {
                     return Ok(Polled::GivenUp);
                 }

@@ -3,14 +3,14 @@
 //! A session plans operations without waiting for them; the next [`Storage::poll`] processes their results.
 
 use super::batches::Batches;
-use crate::object::{Affected, Files, Hash, Ledger, ObjectError, Operation, Performed, Plan, Store};
+use crate::object::{Affected, AnyFiles, AnyStore, Hash, Ledger, ObjectError, Operation, Performed, Plan};
 use crate::worker::Worker;
 use faircast_wire::Withdrawn;
 
 /// The ledger and the files of a transfer.
 pub(super) struct Storage {
     ledger: Ledger,
-    files: Batches<Files, Operation, Performed>,
+    files: Batches<AnyFiles, Operation, Performed>,
     /// Reusable memory of written data.
     spent: Vec<Vec<u8>>,
 }
@@ -35,9 +35,9 @@ pub(super) enum Settled {
 }
 
 impl Storage {
-    pub(super) fn new(store: Store, worker: Worker) -> Storage {
-        let Store { ledger, files } = store;
-        Storage { ledger, files: Batches::new(Some(files), worker, Files::perform), spent: Vec::new() }
+    pub(super) fn new(store: AnyStore, worker: Worker) -> Storage {
+        let (ledger, files) = store.into_parts();
+        Storage { ledger, files: Batches::new(Some(files), worker, AnyFiles::perform), spent: Vec::new() }
     }
 
     pub(super) fn ledger(&self) -> &Ledger {
@@ -45,7 +45,7 @@ impl Storage {
     }
 
     /// Returns the files, unless a job uses them.
-    pub(super) fn files(&mut self) -> Option<&mut Files> {
+    pub(super) fn files(&mut self) -> Option<&mut AnyFiles> {
         self.files.files()
     }
 
@@ -129,8 +129,8 @@ impl Storage {
     }
 
     /// Returns the whole store, unless a job uses its files. Pending operations are dropped.
-    pub(super) fn into_store(self) -> Option<Store> {
-        Some(Store { ledger: self.ledger, files: self.files.into_files()? })
+    pub(super) fn into_store(self) -> Option<AnyStore> {
+        Some(AnyStore::of(self.ledger, self.files.into_files()?))
     }
 
     /// Returns the memory of written data, for reuse.

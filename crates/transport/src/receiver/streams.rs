@@ -100,7 +100,8 @@ impl Streams {
                     Output::replacing(out, name, worker.blocks())
                 }
                 (None, Destination::Writer(output)) if layer == 0 => Output::writer(output),
-                (None, Destination::Writer(_)) => Output::Nobody,
+                // A device is refused before.
+                (None, Destination::Writer(_) | Destination::Device(_)) => Output::Nobody,
                 (None, Destination::Memory(memory)) => {
                     Output::Memory(Box::new(memory.stream(format!("stream.layer{layer}"))))
                 }

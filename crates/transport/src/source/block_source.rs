@@ -62,7 +62,7 @@ pub(crate) struct ObjectBlocks {
     withdrawn: Vec<Withdrawn>,
     /// Bytes of withdrawn files.
     withdrawn_bytes: u64,
-    /// Blocks that contain bytes of withdrawn files, and that the caller has not taken yet.
+    /// Blocks that contain bytes of withdrawn files, or lie in holes, and that the caller has not taken yet.
     affected: BTreeMap<u32, Affected>,
 }
 
@@ -181,6 +181,12 @@ impl BlockSource {
     fn object(object: ObjectStream, pipe: Option<Pipe>) -> BlockSource {
         let geometry = object.geometry();
         let ready = geometry.blocks().unwrap_or(0);
+        let mut hashes = RootHasher::new(geometry);
+        let void: Vec<u32> = object.layout().void().iter().cloned().flatten().collect();
+        for block in &void {
+            let hash = hashes.void_hash(*block);
+            hashes.push(*block, hash);
+        }
         BlockSource::ObjectStream(Box::new(ObjectBlocks {
             geometry,
             transfer: object.transfer(),
@@ -188,14 +194,14 @@ impl BlockSource {
             warnings: warnings(&object),
             unsent: object.left_out().to_vec(),
             ready,
-            hashes: RootHasher::new(geometry),
+            hashes,
             root: None,
             hashed_to: 0,
             scratch: Vec::new(),
             layout: Arc::clone(object.layout()),
             withdrawn: Vec::new(),
             withdrawn_bytes: 0,
-            affected: BTreeMap::new(),
+            affected: void.into_iter().map(|block| (block, Affected::Void(block))).collect(),
             from: match pipe {
                 Some(pipe) => StreamReader::Pipe(Box::new(SealedBlocks::new(object)), pipe),
                 None => StreamReader::Files(Reader::new(SealedBlocks::new(object), ready)),
@@ -245,7 +251,15 @@ impl BlockSource {
         }
     }
 
-    /// Returns the blocks affected by withdrawals since the last call.
+    /// Returns the positions of files and holes; `None` for a live pipe.
+    pub(crate) fn layout(&self) -> Option<&Layout> {
+        match self {
+            BlockSource::ObjectStream(object) => Some(&object.layout),
+            BlockSource::Live(_) => None,
+        }
+    }
+
+    /// Returns the blocks affected by withdrawals since the last call, and at the first call all blocks in holes.
     pub(crate) fn take_affected(&mut self) -> Vec<Affected> {
         match self {
             BlockSource::ObjectStream(object) if !object.affected.is_empty() => {

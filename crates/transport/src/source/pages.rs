@@ -139,7 +139,8 @@ impl Pages {
         while self.repeat_at <= now {
             let cell = self.asked.pop_first()?;
             let blocks = cell * self.cell..cell.saturating_add(1).saturating_mul(self.cell);
-            let known = |block: &u32| scheduler.hash(*block).is_some();
+            let void = |block: &u32| scheduler.layout().is_some_and(|layout| layout.is_void(*block));
+            let known = |block: &u32| scheduler.hash(*block).is_some() && !void(block);
             let Some(first) = blocks.clone().find(known) else { continue };
             let count = (first..blocks.end).take_while(known).count() as u32;
             return Some(self.page(first, count, scheduler, now));
@@ -159,10 +160,16 @@ impl Pages {
             self.pushed_to = oldest;
             self.signed = self.signed.split_off(&(oldest / self.cell));
         }
+        // Nobody needs the hashes of blocks in holes.
+        let void = |block: &u32| scheduler.layout().is_some_and(|layout| layout.is_void(*block));
+        while void(&self.pushed_to) {
+            self.pushed_to += 1;
+        }
         let first = self.pushed_to;
         let room = self.cell - first % self.cell;
-        let count = (first..first.saturating_add(room)).take_while(|block| scheduler.hash(*block).is_some());
-        let count = count.count() as u32;
+        let is_next = |block: &u32| scheduler.hash(*block).is_some() && !void(block);
+        let count = (first..first.saturating_add(room)).take_while(is_next).count() as u32;
+        let room = if void(&(first + count)) { count } else { room };
         if count == 0 {
             self.waiting_since = None;
             return None;

@@ -12,7 +12,8 @@ impl SourceSession {
     pub(super) fn all_resume(&self) -> bool {
         let status = self.scheduler.status();
         let Some(total) = status.blocks else { return false };
-        let unsent = u64::from(total.saturating_sub(status.complete_to));
+        let void = self.scheduler.layout().map_or(0, |layout| layout.void_from(status.complete_to));
+        let unsent = u64::from(total.saturating_sub(status.complete_to).saturating_sub(void));
         let resumes = |member: &MemberRecord| {
             let verifies = member.activity.0 == Activity::Verifying;
             verifies || u64::from(member.blocks_missing) * 100 < unsent * LACKS

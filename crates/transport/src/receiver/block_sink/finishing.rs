@@ -5,7 +5,7 @@ use super::{BlockSink, Ending, Polled};
 use crate::announced::LIVE_ROOT;
 use crate::config::Durability;
 use crate::error::{Error, TransferError};
-use crate::object::{Counts, FileWork, Finished, Hash, ObjectError, Store, WorkStage};
+use crate::object::{AnyStore, Counts, FileWork, Finished, Hash, ObjectError, WorkStage};
 use crate::worker::Load;
 use std::sync::mpsc::{TryRecvError, channel};
 
@@ -93,7 +93,7 @@ impl BlockSink {
                     Finished { entries: Counts::of_files(files), bytes, warnings, ..Finished::default() }
                 }
                 ContentSink::Files(mut storage) => {
-                    storage.files().into_iter().for_each(|files| self.warnings.append(&mut files.warnings));
+                    storage.files().into_iter().for_each(|files| self.warnings.append(files.warnings()));
                     let store = storage.into_store().expect("no job has the files of an idle storage");
                     let (sender, outcome) = channel();
                     let work = self.worker.file_work();
@@ -113,7 +113,7 @@ impl BlockSink {
 }
 
 /// Gives the files their names.
-fn published(store: Store, root: &Hash, durability: Durability, work: &FileWork) -> Result<Finished, Error> {
+fn published(store: AnyStore, root: &Hash, durability: Durability, work: &FileWork) -> Result<Finished, Error> {
     let mut finished = store.finish_as(root, durability, work)?;
     finished.warnings.extend(finished.skipped.iter().map(|link| {
         format!(

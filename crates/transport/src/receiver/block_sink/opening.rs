@@ -2,13 +2,16 @@
 
 use crate::config::Destination;
 use crate::object::gather::spill::SpillFile;
+use crate::object::host::block_device::Files;
 use crate::object::host::disk::Disk;
 use crate::object::partial_transfers::tidied;
 use crate::object::spool::nameless;
 use crate::object::{
-    Admission, Geometry, JournalContent, KeepPartial, ObjectError, Store, TransferId, Wanted,
+    Admission, AnyStore, BlockDevice, DeviceFault, DeviceStore, Geometry, JournalContent, KeepPartial,
+    ObjectError, Store, TransferId, Wanted,
 };
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 /// The rules for admitting files to a directory, and for their metadata.
@@ -27,7 +30,7 @@ pub(in super::super) struct Admitting {
 }
 
 /// A store, and the blocks of an earlier run according to its journal.
-pub(super) type Opened = (Box<Store>, Option<JournalContent>);
+pub(super) type Opened = (Box<AnyStore>, Option<JournalContent>);
 
 /// The channel to which a job sends the temporary file for symbols.
 pub(super) type RoomOrder = Sender<Result<SpillFile, ObjectError>>;
@@ -48,7 +51,22 @@ pub(super) fn opened(
     if let Some(order) = order {
         order.send(store.room(reported.as_ref())).ok(); // fails if the session has ended
     }
-    Ok((Box::new(store), reported))
+    Ok((Box::new(AnyStore::Directory(store)), reported))
+}
+
+/// Prepares a block device for a transfer.
+pub(super) fn on_device(
+    disk: &Disk,
+    device: &Arc<BlockDevice>,
+    (transfer, geometry): (TransferId, Geometry),
+) -> Result<Opened, ObjectError> {
+    let (store, reported) = DeviceStore::begin(disk, device, transfer, geometry)?;
+    Ok((Box::new(AnyStore::Device(store)), reported))
+}
+
+/// Returns the error of a live stream, which a block device does not take.
+pub(crate) fn takes_no_stream(device: &BlockDevice) -> ObjectError {
+    ObjectError::Device { path: device.path().to_path_buf(), why: DeviceFault::NotOneFile(Files::Stream) }
 }
 
 /// Creates the temporary file for symbols of content that is not stored as files.

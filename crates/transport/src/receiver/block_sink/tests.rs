@@ -3,10 +3,10 @@
 use super::*;
 use crate::config::Durability;
 use crate::error::StorageError;
-use crate::object::{ObjectStream, seal_block, verify_block};
+use crate::object::{ObjectStream, Store, seal_block, verify_block};
 use crate::worker::Job;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 /// Returns a sink with all blocks of a file, and its parameters.
 fn with_all(dir: &Path) -> (BlockSink, TransferId, Geometry, Vec<Vec<u8>>) {
@@ -139,7 +139,7 @@ fn warnings_are_returned_for_immediately_published_content() {
     let (mut sink, _, geometry, blocks) = opened(dir.path(), &["file"]);
     fill(&mut sink, &blocks);
     let ContentSink::Files(storage) = &mut sink.to else { panic!("its blocks go to files") };
-    storage.files().expect("no job has them").warnings.push("a name was escaped".to_owned());
+    storage.files().expect("no job has them").warnings().push("a name was escaped".to_owned());
     let mut all = crate::object::RootHasher::new(geometry);
     for (index, bytes) in (0..).zip(&blocks) {
         all.push(index, verify_block(bytes).expect("sealed").1);

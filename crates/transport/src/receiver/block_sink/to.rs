@@ -5,10 +5,11 @@ use super::opening::Opened;
 use super::{EARLY, Geometry, MIN_EARLY};
 use crate::error::{ConfigError, Error};
 use crate::object::memory::{Gathering, Memory};
-use crate::object::{FileWork, Finished, ObjectError, RootHasher, Store, StreamSink};
+use crate::object::{AnyStore, FileWork, Finished, ObjectError, RootHasher, StreamSink};
+use crate::worker::{Load, Worker};
 use faircast_host::write_behind::Waiting;
 use std::io::Write;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, channel};
 
 #[expect(clippy::large_enum_variant, reason = "there is one per session")]
 pub(super) enum ContentSink {
@@ -32,7 +33,7 @@ pub(super) enum ContentSink {
     /// A job uses the whole store: it verifies blocks of earlier runs, or discards blocks.
     Preparing {
         work: FileWork,
-        outcome: Receiver<Result<Box<Store>, ObjectError>>,
+        outcome: Receiver<Result<Box<AnyStore>, ObjectError>>,
         /// Which blocks may be stored when the job ends.
         may_have: MayHave,
     },
@@ -47,6 +48,29 @@ pub(super) enum ContentSink {
         blocks: u32,
         bytes: u64,
     },
+}
+
+/// The result of storing a block.
+#[derive(Debug, PartialEq, Eq)]
+pub(in super::super) enum StoreResult {
+    /// The block is stored, is being stored, or waits for the manifest.
+    Kept,
+    /// There is no room for the block now; the block is returned.
+    Refused(Vec<u8>),
+    /// Stored blocks were discarded: search for the missing blocks again.
+    Anew,
+}
+
+/// The result of `BlockSink::poll`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Polled {
+    Nothing,
+    /// Blocks were stored.
+    Stored,
+    /// The blocks of earlier runs were verified: search for the missing blocks again.
+    Prepared,
+    /// Stored blocks were discarded: search for the missing blocks again.
+    GivenUp,
 }
 
 /// The blocks that may be stored when a job ends that uses the whole store.
@@ -73,6 +97,17 @@ impl Unwritten {
 }
 
 impl ContentSink {
+    /// Returns the sink of a store that a job opens with `open`.
+    pub(super) fn opening(
+        worker: &Worker,
+        open: impl FnOnce() -> Result<Opened, ObjectError> + Send + 'static,
+    ) -> ContentSink {
+        let (sender, outcome) = channel();
+        // Sending fails if the session has ended.
+        worker.run(Load::Opening, Box::new(move || _ = sender.send(open())));
+        ContentSink::Opening { outcome }
+    }
+
     pub(super) fn stream(
         to: Box<dyn Write + Send>,
         waiting: Option<Unwritten>,

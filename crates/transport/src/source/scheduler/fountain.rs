@@ -3,7 +3,7 @@
 
 use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Scheduler};
 use crate::config::Repeat;
-use crate::object::{Affected, Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
+use crate::object::{Affected, Counts, Geometry, Hash, Layout, LeftOut, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
 use faircast_core::delivery::carousel::Carousel;
@@ -136,6 +136,10 @@ impl Scheduler for Fountain {
 
     fn withdrawn(&self) -> &[Withdrawn] {
         self.source.withdrawn()
+    }
+
+    fn layout(&self) -> Option<&Layout> {
+        self.source.layout()
     }
 
     fn welcome(&mut self) {

@@ -16,7 +16,7 @@ use on_request::OnRequest;
 use super::block_source::{BlockSource, Leisure};
 use crate::config::Repeat;
 use crate::event::StreamSent;
-use crate::object::{Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
+use crate::object::{Counts, Geometry, Hash, Layout, LeftOut, ObjectError, TransferId};
 use crate::withdrawals::Slice;
 use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Span, Time};
@@ -126,6 +126,11 @@ pub(crate) trait Scheduler: Send {
     /// Returns the files withdrawn during the session, in the order of their withdrawal.
     fn withdrawn(&self) -> &[Withdrawn] {
         &[]
+    }
+
+    /// Returns the positions of files and holes; `None` at a relay and for live streams.
+    fn layout(&self) -> Option<&Layout> {
+        None
     }
 
     /// Returns the part of the list of withdrawn files for the next status, if this is a relay; otherwise `None`.

@@ -1,7 +1,7 @@
 //! Sends all content once, and then sends repairs on request. Used for sessions at one rate.
 
 use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Requester, Scheduler};
-use crate::object::{Affected, Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
+use crate::object::{Affected, Counts, Geometry, Hash, Layout, LeftOut, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
 use faircast_core::delivery::repair_scheduler::{Pick, PickKind, RepairScheduler};
@@ -79,6 +79,10 @@ impl Scheduler for OnRequest {
         self.source.withdrawn()
     }
 
+    fn layout(&self) -> Option<&Layout> {
+        self.source.layout()
+    }
+
     fn resume(&mut self) {
         self.repairs.skip_front();
     }
@@ -132,7 +136,9 @@ impl Scheduler for OnRequest {
     }
 
     fn request(&mut self, block: u32, symbols: u16, by: &Requester<'_>) -> bool {
-        self.repairs.request(block, symbols, by.seen)
+        // A receiver that lacks the manifest does not know the holes yet.
+        let is_void = self.source.layout().is_some_and(|layout| layout.is_void(block));
+        !is_void && self.repairs.request(block, symbols, by.seen)
     }
 
     fn symbols_of(&self, block: u32) -> u16 {

@@ -1,0 +1,331 @@
+//! Content of one file that is written to a block device.
+//!
+//! A machine that is imaged has started from the network and stores nothing, so the journal lies on the device itself: a table in
+//! the last bytes of the content, with one record for each block. Blocks of these bytes stay in memory until all others are
+//! written (40 bytes per block: about 0.01 % of the content). A receiver that starts again, also after a restart of the machine,
+//! finds the table, hashes the blocks that it lists, and requests the others.
+//!
+//! ```text
+//! device:  content of the file ... | table while the content is incomplete |  bytes after the content: unchanged
+//! table:   header of a journal ‖ one record of a journal for each block
+//! ```
+
+use super::ledger::{Learning, Operation, Performed, Spot};
+use super::{Finished, Known, Ledger, Stage};
+use crate::block::hash_of;
+use crate::error::ObjectError;
+use crate::file_work::{FileWork, WorkStage};
+use crate::geometry::{Geometry, Hash, TransferId};
+use crate::host::block_device::{BlockDevice, DeviceFault, Files};
+use crate::host::disk::Disk;
+use crate::journal::{self, HEADER, JournalContent, RECORD, WITHDRAWN};
+use crate::layout::Layout;
+use crate::manifest::{Counts, Kind, Manifest};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Maximum length of a manifest of one file, in bytes. Its table of holes takes most of it.
+const MAX_MANIFEST: u32 = 4 << 20;
+
+/// A device has no table if the table would take more than the content divided by this number.
+const PART_FOR_TABLE: u64 = 4;
+
+/// Number of bytes that are zeroed in one step.
+const ZEROED_IN_A_STEP: u64 = 256 << 20;
+
+/// A transfer that is being received onto a block device: the device and its [`Ledger`].
+#[derive(Debug)]
+pub struct DeviceStore {
+    /// The record of its blocks.
+    pub ledger: Ledger,
+    /// The device, with the operations on it.
+    pub files: DeviceFiles,
+}
+
+/// The device of one transfer. The thread that owns this value performs all operations on the device.
+#[derive(Debug)]
+pub struct DeviceFiles {
+    disk: Disk,
+    device: Arc<BlockDevice>,
+    transfer: TransferId,
+    geometry: Geometry,
+    /// The blocks with the manifest, which have no place on the device.
+    head: Vec<u8>,
+    /// Offset of the table on the device; `None` for content that is too short for a table.
+    table: Option<u64>,
+    /// The first block with bytes in the place of the table.
+    first_held: u32,
+    /// Content of blocks from `first_held` on, which is written last.
+    held: BTreeMap<u32, Vec<u8>>,
+    /// Warnings for the user, in the order in which they arose.
+    pub warnings: Vec<String>,
+}
+
+impl DeviceStore {
+    /// Prepares to receive `transfer` onto a device. Returns the content of the table of an earlier receiver, whose blocks
+    /// [`DeviceStore::go_on`] verifies. Nothing is written before the manifest is known.
+    ///
+    /// # Errors
+    /// [`ObjectError::Device`] when the content does not fit.
+    pub fn begin(
+        disk: &Disk,
+        device: &Arc<BlockDevice>,
+        transfer: TransferId,
+        geometry: Geometry,
+    ) -> Result<(DeviceStore, Option<JournalContent>), ObjectError> {
+        geometry.check()?;
+        let files = DeviceFiles::new(disk, device, transfer, geometry)?;
+        let reported = files.read_table()?;
+        let ledger = Ledger::new(transfer, geometry, Stage::Receiving);
+        Ok((DeviceStore { ledger, files }, reported))
+    }
+
+    /// Verifies the stored blocks of an earlier receiver; valid blocks count as received.
+    ///
+    /// # Errors
+    /// [`ObjectError::Cancelled`].
+    pub fn go_on(&mut self, reported: JournalContent, work: &FileWork) -> Result<(), ObjectError> {
+        work.begin(WorkStage::Verifying, reported.blocks.len() as u64);
+        let mut buf = Vec::new();
+        for (index, hash) in reported.blocks {
+            work.step(self.files.device.path())?;
+            let bytes = self.files.place_of(index);
+            buf.resize((bytes.end - bytes.start) as usize, 0);
+            let read = self.files.disk.read_at(&self.files.device.file, &mut buf, bytes.start);
+            match read.is_ok_and(|have| have == buf.len()) && hash_of(&buf) == hash {
+                true => self.ledger.count_resumed(index, hash),
+                false => self.ledger.spoiled += bytes.end - bytes.start,
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops all blocks because of the contradiction `error`, and adds a warning.
+    ///
+    /// # Errors
+    /// When the device cannot be written.
+    pub fn give_up(&mut self, error: &ObjectError) -> Result<(), ObjectError> {
+        let bytes = self.start_over()?;
+        self.ledger.spoiled += bytes;
+        self.files.warnings.push(format!(
+            "stored data differs from the source's ({error}): {bytes} bytes are requested again"
+        ));
+        Ok(())
+    }
+
+    /// Drops all blocks. Returns the number of dropped bytes.
+    ///
+    /// # Errors
+    /// When the device cannot be written.
+    pub fn start_over(&mut self) -> Result<u64, ObjectError> {
+        self.files.held.clear();
+        // Before the manifest is known, the device is left unchanged.
+        if self.files.read_table()?.is_some() {
+            self.files.begin_table()?;
+        }
+        Ok(self.ledger.start_over())
+    }
+
+    /// Compares the root hash of all blocks with the source's `root`. Then writes holes and the blocks in the place of the
+    /// table, flushes the device, and has the kernel read its partition table.
+    ///
+    /// # Errors
+    /// As [`Ledger::check`], or the error of the device.
+    pub fn finish_as(mut self, root: &Hash, work: &FileWork) -> Result<Finished, ObjectError> {
+        self.ledger.check(root)?;
+        let known = self.ledger.known.as_ref().expect("when all blocks are there, so is the manifest");
+        let runs = known
+            .layout
+            .void()
+            .iter()
+            .map(|run| self.files.place_of(run.start).start..self.files.place_of(run.end - 1).end);
+        let runs: Vec<Range<u64>> = runs.flat_map(in_steps).collect();
+        work.begin(WorkStage::Completing, runs.len() as u64 + 2);
+        let (disk, device) = (&self.files.disk, &self.files.device);
+        for bytes in runs {
+            disk.zero(&device.file, bytes).map_err(|e| self.files.failed(e, 0))?;
+            work.step(device.path())?;
+        }
+        // The blocks in place of the table follow when everything else is on the device.
+        disk.sync_all(&device.file).map_err(|e| self.files.failed(e, 0))?;
+        work.step(device.path())?;
+        for (index, data) in std::mem::take(&mut self.files.held) {
+            self.files.write_at(self.files.place_of(index).start, &data, 0)?;
+        }
+        disk.sync_all(&device.file).map_err(|e| self.files.failed(e, 0))?;
+        if let Err(error) = device.reread_partitions() {
+            self.files.warnings.push(format!(
+                "{}: the kernel has not read the new partition table ({error}); run `blockdev --rereadpt`, or start the \
+                 machine again",
+                device.path().display()
+            ));
+        }
+        let entries = Counts::of_files(1);
+        let bytes = known.manifest.content_len();
+        Ok(Finished { entries, bytes, warnings: self.files.warnings, ..Finished::default() })
+    }
+}
+
+impl DeviceFiles {
+    fn new(
+        disk: &Disk,
+        device: &Arc<BlockDevice>,
+        transfer: TransferId,
+        geometry: Geometry,
+    ) -> Result<DeviceFiles, ObjectError> {
+        let fault = |why| ObjectError::Device { path: device.path().to_path_buf(), why };
+        let (Some(stream_len), Some(blocks)) = (geometry.stream_len, geometry.blocks()) else {
+            return Err(fault(DeviceFault::NotOneFile(Files::Stream)));
+        };
+        let content = stream_len - u64::from(geometry.manifest_len);
+        if content > device.size() {
+            return Err(fault(DeviceFault::TooSmall { needed: content, size: device.size() }));
+        }
+        if geometry.manifest_len > MAX_MANIFEST {
+            return Err(fault(DeviceFault::NotOneFile(Files::Long)));
+        }
+        let len = HEADER as u64 + RECORD as u64 * u64::from(blocks);
+        let table = (len <= content / PART_FOR_TABLE).then(|| content - len);
+        let in_stream = |at| geometry.block_of(u64::from(geometry.manifest_len) + at);
+        let head_len = geometry.range(geometry.manifest_blocks() - 1).end;
+        Ok(DeviceFiles {
+            disk: disk.clone(),
+            device: Arc::clone(device),
+            transfer,
+            geometry,
+            head: vec![0; head_len as usize],
+            table,
+            first_held: table.map_or(u32::MAX, in_stream),
+            held: BTreeMap::new(),
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Performs an operation.
+    ///
+    /// # Errors
+    /// An [`ObjectError`]. A block whose write failed does not count as stored.
+    pub fn perform(&mut self, operation: Operation) -> Result<Performed, ObjectError> {
+        match operation {
+            Operation::Write { spot, data, hash, .. } => {
+                if spot.in_head {
+                    self.head[spot.range.start as usize..][..data.len()].copy_from_slice(&data);
+                }
+                if spot.known.is_some() {
+                    self.store(&spot, spot.files_part(&data), hash)?;
+                }
+                Ok(Performed::Written { index: spot.index, hash, data })
+            }
+            Operation::Learn(about) => Ok(Performed::Learned(self.learn_manifest(about)?)),
+            Operation::Forget(index) => {
+                self.held.remove(&index);
+                self.record(index, WITHDRAWN)?;
+                Ok(Performed::Noted)
+            }
+            // A source never withdraws its only file, and a device takes no stream.
+            Operation::GiveBack(_) | Operation::Rehash(_) | Operation::End(_) => Err(ObjectError::Withdrawn),
+        }
+    }
+
+    /// Stores the content of a block: on the device, or in memory if its place is the place of the table.
+    fn store(&mut self, spot: &Spot, content: &[u8], hash: Hash) -> Result<(), ObjectError> {
+        if spot.index >= self.first_held {
+            self.held.insert(spot.index, content.to_vec());
+            return Ok(());
+        }
+        self.write_at(self.place_of(spot.index).start, content, spot.left)?;
+        if spot.in_head { Ok(()) } else { self.record(spot.index, hash) }
+    }
+
+    /// Reads the manifest, whose blocks are all in memory, and begins the table.
+    fn learn_manifest(&mut self, about: Learning) -> Result<Arc<Known>, ObjectError> {
+        let bytes = &self.head[..about.geometry.manifest_len as usize];
+        let found = TransferId::of(bytes, &about.announced);
+        if found != self.transfer {
+            return Err(ObjectError::OtherManifest { expected: self.transfer, found });
+        }
+        let manifest = Manifest::decode(bytes)?;
+        let tree = match manifest.entries() {
+            [one] if matches!(one.kind, Kind::File { .. }) => None,
+            [one] if one.kind == Kind::Stream => Some(Files::Stream),
+            entries => Some(Files::Tree(entries.len())),
+        };
+        if let Some(files) = tree {
+            let why = DeviceFault::NotOneFile(files);
+            return Err(ObjectError::Device { path: self.device.path().to_path_buf(), why });
+        }
+        let layout = Layout::new(&manifest, &about.geometry)?;
+        let known = Arc::new(Known { manifest, layout });
+        if self.read_table()?.is_none() {
+            self.begin_table()?;
+        }
+        let border = about.border(&known);
+        let data = self.head[border.range.start as usize..border.range.end as usize].to_vec();
+        let content = border.files_part(&data);
+        if !content.is_empty() {
+            self.store(&border, content, hash_of(&data))?;
+        }
+        Ok(known)
+    }
+
+    /// Returns the bytes of the device that hold the content of a block.
+    fn place_of(&self, index: u32) -> Range<u64> {
+        let (range, manifest) = (self.geometry.range(index), u64::from(self.geometry.manifest_len));
+        range.start.saturating_sub(manifest)..range.end.saturating_sub(manifest)
+    }
+
+    fn write_at(&self, at: u64, bytes: &[u8], left: u64) -> Result<(), ObjectError> {
+        self.disk.write_all_at(&self.device.file, bytes, at).map_err(|e| self.failed(e, left))
+    }
+
+    fn failed(&self, error: std::io::Error, left: u64) -> ObjectError {
+        ObjectError::writing(self.device.path(), "write to this device", error, left)
+    }
+
+    /// Returns the blocks of the table; `None` if the device holds no table of this transfer.
+    fn read_table(&self) -> Result<Option<JournalContent>, ObjectError> {
+        let Some(at) = self.table else { return Ok(None) };
+        let mut bytes = vec![0; self.table_len()];
+        let read = self.disk.read_at(&self.device.file, &mut bytes, at);
+        read.map_err(|e| ObjectError::io(self.device.path(), "read this device", e))?;
+        let Some((mut content, _)) = journal::read(&bytes, self.transfer, self.geometry) else {
+            return Ok(None);
+        };
+        let on_device = self.geometry.manifest_blocks()..self.first_held;
+        content.blocks.retain(|(index, hash)| on_device.contains(index) && *hash != WITHDRAWN);
+        content.blocks.sort_unstable();
+        content.blocks.dedup_by_key(|(index, _)| *index);
+        content.stream_len = None;
+        Ok(Some(content))
+    }
+
+    fn table_len(&self) -> usize {
+        HEADER + RECORD * self.geometry.blocks().unwrap_or(0) as usize
+    }
+
+    /// Writes a table without blocks.
+    fn begin_table(&self) -> Result<(), ObjectError> {
+        let Some(at) = self.table else { return Ok(()) };
+        let mut table = journal::header(self.transfer, self.geometry).to_vec();
+        table.resize(self.table_len(), 0);
+        self.write_at(at, &table, 0)
+    }
+
+    /// Records the hash of a block in the table.
+    fn record(&self, index: u32, hash: Hash) -> Result<(), ObjectError> {
+        match self.table {
+            Some(at) if (self.geometry.manifest_blocks()..self.first_held).contains(&index) => {
+                let at = at + HEADER as u64 + RECORD as u64 * u64::from(index);
+                self.write_at(at, &journal::record(index, hash), 0)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Divides a range of bytes into parts that are zeroed in one step.
+fn in_steps(bytes: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let starts = (bytes.start..bytes.end).step_by(ZEROED_IN_A_STEP as usize);
+    starts.map(move |start| start..(start + ZEROED_IN_A_STEP).min(bytes.end))
+}
