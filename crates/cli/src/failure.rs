@@ -269,6 +269,15 @@ pub enum Usage {
     /// The output directory is a file.
     #[error("{} is a file; `--out` takes a directory", .0.display())]
     OutIsFile(PathBuf),
+    /// The block device cannot be overwritten.
+    #[error("{0}")]
+    Device(faircast::ObjectError),
+    /// Nobody was asked whether the block device may be overwritten.
+    #[error("all data on {0} would be lost; add --yes to overwrite it without a question")]
+    DeviceUnconfirmed(String),
+    /// The user does not want the block device to be overwritten.
+    #[error("{} is left unchanged", .0.display())]
+    DeviceRefused(PathBuf),
     /// No files can be created in the output directory.
     #[error("nothing can be written into {}: {}: {source}; name another directory with --out, or let this user write there", .out.display(), .there.display())]
     OutRefuses {

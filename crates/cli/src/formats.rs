@@ -174,6 +174,10 @@ impl args::Recv {
             let why = "`--serve` receives only sessions in faircast's own format";
             return Err(Usage::NotOver { option: "--serve".to_owned(), format, why });
         }
+        if self.out_device.is_some() {
+            let why = "`--out-device` takes only sessions in faircast's own format; name the device with --out, if the format allows it";
+            return Err(Usage::NotOver { option: "--out-device".to_owned(), format, why });
+        }
         self.check_source()?;
         let mut request = ReceiverRequest::new(self.receiver_place(), self.destination()?);
         request.names = self.unsafe_names;

@@ -28,6 +28,7 @@ mod campaign;
 mod clean;
 mod day;
 mod demo;
+mod device;
 mod doctor;
 mod failure;
 mod formats;

@@ -1,6 +1,7 @@
 //! `send`, `stream` and `recv`: converts arguments into a configuration, runs the session and reports it.
 
 use crate::args::{self, OutputOptions};
+use crate::device::{self, Confirmation};
 use crate::failure::{Failure, Usage};
 use crate::hook::Hook;
 use crate::json::Line;
@@ -195,7 +196,8 @@ impl args::Recv {
 impl args::Recv {
     /// Returns the command to run after a complete session.
     pub(crate) fn hook(&self) -> Option<Hook> {
-        let out = (!self.stdout).then_some(self.out.as_path());
+        let out = self.out_device.as_ref().unwrap_or(&self.out);
+        let out = (!self.stdout).then_some(out.as_path());
         self.on_complete.clone().map(|command| Hook::of_receiver(command, out))
     }
 
@@ -221,6 +223,10 @@ impl args::Recv {
     pub(crate) fn destination(&self) -> Result<Destination, Usage> {
         if self.stdout {
             return Ok(Destination::Writer(transport::Output::new(io::stdout())));
+        }
+        if let Some(path) = &self.out_device {
+            let confirmation = if self.yes { Confirmation::Given } else { Confirmation::Asked };
+            return device::destination(path, confirmation);
         }
         check_directory(&self.out)?;
         Ok(Destination::Directory(self.out.clone()))

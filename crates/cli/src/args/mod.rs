@@ -304,7 +304,7 @@ pub struct OutputOptions {
     faircast send disk.img --listen                by unicast, to hosts that run `recv --parent`\n  \
     tar c src | faircast send - --name src.tar")]
 pub struct Send {
-    /// Files and directories; `-` is standard input
+    /// Files, directories and block devices; `-` is standard input
     #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
     /// Session.
@@ -386,6 +386,7 @@ pub struct Stream {
     faircast recv --out /srv/images\n  \
     faircast recv --key lab.key --iface eth0 --join-timeout 60\n  \
     faircast recv --serve --out /srv/images --accept 'master*' --max-size 40G --json\n  \
+    faircast recv --out-device /dev/sda                       write a disk image\n  \
     faircast recv --stdout | tar x\n  \
     faircast recv --stdout --layer-to 1=more.pipe | player      two layers of a live stream\n  \
     faircast recv --source 192.0.2.1 --group 232.1.1.1        source-specific multicast\n  \
@@ -433,6 +434,13 @@ pub struct Recv {
     /// Write one file or a stream to standard output; of a layered stream, the base layer
     #[arg(help_heading = "Files", long, conflicts_with = "out")]
     pub stdout: bool,
+    /// Write the only file of a session to this block device, such as /dev/sda. All data on it is lost. The device must not be
+    /// in use. An interrupted transfer resumes on the same device, also after a restart of this host
+    #[arg(help_heading = "Files", long, value_name = "DEVICE", value_hint = ValueHint::FilePath, conflicts_with_all = ["out", "stdout", "serve", "layer_to"])]
+    pub out_device: Option<PathBuf>,
+    /// With --out-device: overwrite the device without a question
+    #[arg(help_heading = "Files", long, requires = "out_device")]
+    pub yes: bool,
     /// Write layer N of a live stream to a file or named pipe; 0 is the base layer. Can be given for each layer
     #[arg(help_heading = "Files", long, value_name = "N=PATH", value_parser = values::layer_to)]
     pub layer_to: Vec<(Layer, PathBuf)>,

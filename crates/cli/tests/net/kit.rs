@@ -101,7 +101,7 @@ impl Stage {
     pub fn recv_on(&self, node: &Node, host: &str, more: &[&str]) -> Running {
         let out = self.text(host);
         let mut args = vec!["recv", "--json", "--group", &self.group, "--host", host];
-        if !more.contains(&"--stdout") && !more.contains(&"--out") {
+        if !["--stdout", "--out", "--out-device"].iter().any(|option| more.contains(option)) {
             args.extend(["--out", out.as_str()]);
         }
         args.extend(more);

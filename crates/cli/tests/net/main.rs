@@ -12,6 +12,7 @@ mod changed_files;
 mod damage;
 mod day;
 mod delta;
+mod devices;
 mod doctor;
 mod emulated;
 mod failures;
