@@ -1,7 +1,7 @@
 //! Errors of objects, with advice.
 
+use super::device_fault::DeviceFault;
 use super::geometry::{GeometryError, Hash, TransferId};
-use super::host::block_device::DeviceFault;
 use super::manifest::{ManifestError, PathError};
 use super::names::NameError;
 use super::origin::Origin;

@@ -1,11 +1,8 @@
 //! Mapping between bytes of the object stream and files.
 
 use super::geometry::Geometry;
-use super::manifest::{Kind, Manifest, ManifestError};
+use super::manifest::{Kind, MAX_VOID, Manifest, ManifestError};
 use std::ops::Range;
-
-/// Maximum number of blocks in holes. The hash of each takes 33 bytes of memory, although a hole takes no space on a disk.
-pub(crate) const MAX_VOID: u64 = 8 << 20;
 
 /// Position of the content of each file in the object stream.
 #[derive(Debug, Clone)]

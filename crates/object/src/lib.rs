@@ -31,6 +31,7 @@
 mod apply;
 pub mod block;
 mod chunking;
+mod device_fault;
 pub mod error;
 mod file_work;
 #[cfg(any(test, fuzzing))]
@@ -62,10 +63,11 @@ pub use apply::Wanted;
 pub use block::data_of;
 pub use block::{BlockError, RootHasher, hash_of, seal_block, verify_block};
 pub use chunking::Delta;
+pub use device_fault::{DeviceFault, DeviceUse, Files as RefusedFiles};
 pub use error::{Change, ObjectError, Obstacle};
 pub use file_work::{Both, FileWork, WorkStage};
 pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};
-pub use host::block_device::{BlockDevice, DeviceFault, DeviceUse};
+pub use host::block_device::BlockDevice;
 pub use host::disk::{Disk, SYSTEM};
 pub use host::replace::{replace, replace_in};
 pub use host::tree::{DIR, Tree, make_directory, open_or_create_dir};

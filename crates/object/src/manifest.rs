@@ -28,7 +28,6 @@ mod holes;
 mod named;
 mod tables;
 
-use super::layout::MAX_VOID;
 use super::metadata::{Attributes, MetadataError, Owner};
 use super::names::shown;
 pub use super::names::{MAX_NAME_LEN, MAX_PATH_LEN};
@@ -76,6 +75,9 @@ const CHUNKS: u8 = 2;
 /// Feature: a table of holes.
 const HOLES: u8 = 4;
 const MIN_ENTRY: usize = 6;
+
+/// Maximum number of blocks in holes. The hash of each takes 33 bytes of memory, although a hole takes no space on a disk.
+pub(crate) const MAX_VOID: u64 = 8 << 20;
 
 /// The entries of a transfer, sorted by path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

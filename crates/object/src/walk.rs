@@ -1,8 +1,9 @@
 //! Search for the entries below the paths that are sent, with their names, sizes, modes, times and further metadata.
 
 use super::chunking::Delta;
+use super::device_fault::DeviceFault;
 use super::error::ObjectError;
-use super::host::block_device::{self, DeviceFault};
+use super::host::block_device;
 use super::links::FollowLinks;
 use super::manifest::{Entry, Kind, MAX_HOLES, MODE_BITS, PERMISSIONS, check_path};
 use super::metadata::{Aspect, Attributes, MAX_NAMES, MAX_VALUE, Owner, Preserve};

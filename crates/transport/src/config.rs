@@ -5,7 +5,6 @@ use crate::object::{
     BlockDevice, Delta, FollowLinks, Memory, MemoryFile, Names, ObjectError, OwnersBy, Preserve, Unreadable,
     replace_in,
 };
-use crate::receiver::block_sink::takes_no_stream;
 use crate::session_filter::SessionFilter;
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
@@ -415,7 +414,7 @@ impl Destination {
         Ok(match self {
             Destination::Writer(output) => Box::new(BufWriter::new(output.take())),
             Destination::Memory(memory) => Box::new(memory.stream(name)),
-            Destination::Device(device) => return Err(takes_no_stream(device)),
+            Destination::Device(device) => return Err(device.takes_no_stream()),
             Destination::Directory(directory) => {
                 Box::new(BufWriter::with_capacity(1 << 16, replace_in(directory, name)?))
             }

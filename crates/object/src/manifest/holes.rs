@@ -28,7 +28,7 @@ pub(super) fn check(number: usize, entry: &Entry) -> Result<usize, ManifestError
     }
 }
 
-/// Appends the table of all holes; nothing if there are none.
+/// Appends the table of all holes, unless it is empty.
 pub(super) fn put(out: &mut Vec<u8>, entries: &[Entry]) {
     let count: usize = entries.iter().map(|entry| entry.holes().len()).sum();
     if count == 0 {

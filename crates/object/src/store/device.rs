@@ -1,7 +1,7 @@
 //! Content of one file that is written to a block device.
 //!
-//! A machine that is imaged has started from the network and stores nothing, so the journal lies on the device itself: a table in
-//! the last bytes of the content, with one record for each block. Blocks of these bytes stay in memory until all others are
+//! A machine that is imaged has started from the network and stores nothing. The journal therefore lies on the device itself. It is
+//! a table in the last bytes of the content, with one record for each block. Blocks of these bytes stay in memory until all others are
 //! written (40 bytes per block: about 0.01 % of the content). A receiver that starts again, also after a restart of the machine,
 //! finds the table, hashes the blocks that it lists, and requests the others.
 //!
@@ -13,10 +13,11 @@
 use super::ledger::{Learning, Operation, Performed, Spot};
 use super::{Finished, Known, Ledger, Stage};
 use crate::block::hash_of;
+use crate::device_fault::{DeviceFault, Files};
 use crate::error::ObjectError;
 use crate::file_work::{FileWork, WorkStage};
 use crate::geometry::{Geometry, Hash, TransferId};
-use crate::host::block_device::{BlockDevice, DeviceFault, Files};
+use crate::host::block_device::BlockDevice;
 use crate::host::disk::Disk;
 use crate::journal::{self, HEADER, JournalContent, RECORD, WITHDRAWN};
 use crate::layout::Layout;
@@ -156,7 +157,7 @@ impl DeviceStore {
         disk.sync_all(&device.file).map_err(|e| self.files.failed(e, 0))?;
         if let Err(error) = device.reread_partitions() {
             self.files.warnings.push(format!(
-                "{}: the kernel has not read the new partition table ({error}); run `blockdev --rereadpt`, or start the \
+                "{}: the kernel has not read the new partition table ({error}); start the \
                  machine again",
                 device.path().display()
             ));

@@ -2,8 +2,9 @@
 
 use super::sparse::{sent_blocks, sparse_file, sparse_object};
 use super::*;
+use crate::device_fault::{DeviceFault, DeviceUse, Files};
 use crate::file_work::FileWork;
-use crate::host::block_device::{BlockDevice, DeviceFault, DeviceUse, Files};
+use crate::host::block_device::BlockDevice;
 use crate::store::DeviceStore;
 use std::os::unix::fs::FileExt;
 use std::process::Command;

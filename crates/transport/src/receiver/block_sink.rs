@@ -20,7 +20,6 @@ use crate::worker::{Load, Worker};
 use faircast_host::write_behind::{file_behind, write_behind};
 use faircast_wire::{Activity, Withdrawn};
 pub(super) use opening::Admitting;
-pub(crate) use opening::takes_no_stream;
 use opening::{is_in_files, on_device, opened, temporary_room};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -124,7 +123,7 @@ impl BlockSink {
                 let (disk, device) = (disk.clone(), Arc::clone(device));
                 ContentSink::opening(worker, move || on_device(&disk, &device, (transfer, geometry)))
             }
-            (Destination::Device(device), Some(_)) => return Err(takes_no_stream(device).into()),
+            (Destination::Device(device), Some(_)) => return Err(device.takes_no_stream().into()),
             (Destination::Directory(out), Some(first)) => {
                 let name = format!("stream-{}", &transfer.to_string()[..8]);
                 let (path, directory) = (out.join(&name), out.clone());

@@ -2,7 +2,7 @@
 
 use super::{
     JOINED, LOOK_SOONEST, Layers, Phase, ReceiverSession, Stream, Window,
-    block_sink::{Admitting, BlockSink, takes_no_stream},
+    block_sink::{Admitting, BlockSink},
     echo,
     fountain::Repair,
     reachability::{Reach, continues, has_restarted},
@@ -214,7 +214,7 @@ impl ReceiverSession {
         now: Time,
     ) -> Result<Box<dyn SymbolSink>, Error> {
         if let Destination::Device(device) = &self.setup.destination {
-            return Err(takes_no_stream(device).into());
+            return Err(device.takes_no_stream().into());
         }
         let (to, own, reordering) = (&self.setup.destination, &self.setup.layers_to, self.setup.reordering);
         let (content, of) = ((TransferId(announce.transfer.0), geometry), layers.subscription().of);

@@ -2,13 +2,12 @@
 
 use crate::config::Destination;
 use crate::object::gather::spill::SpillFile;
-use crate::object::host::block_device::Files;
 use crate::object::host::disk::Disk;
 use crate::object::partial_transfers::tidied;
 use crate::object::spool::nameless;
 use crate::object::{
-    Admission, AnyStore, BlockDevice, DeviceFault, DeviceStore, Geometry, JournalContent, KeepPartial,
-    ObjectError, Store, TransferId, Wanted,
+    Admission, AnyStore, BlockDevice, DeviceStore, Geometry, JournalContent, KeepPartial, ObjectError, Store,
+    TransferId, Wanted,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,11 +61,6 @@ pub(super) fn on_device(
 ) -> Result<Opened, ObjectError> {
     let (store, reported) = DeviceStore::begin(disk, device, transfer, geometry)?;
     Ok((Box::new(AnyStore::Device(store)), reported))
-}
-
-/// Returns the error of a live stream, which a block device does not take.
-pub(crate) fn takes_no_stream(device: &BlockDevice) -> ObjectError {
-    ObjectError::Device { path: device.path().to_path_buf(), why: DeviceFault::NotOneFile(Files::Stream) }
 }
 
 /// Creates the temporary file for symbols of content that is not stored as files.
