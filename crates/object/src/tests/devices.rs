@@ -235,13 +235,15 @@ fn device_in_use_or_write_protected_is_refused() {
     };
     let umount = || Command::new("umount").arg(at.path("mnt")).status().expect("umount").success();
     assert!(mount(&[]));
-    let (opened, sent) = (BlockDevice::open(&target.0), ObjectStream::open(&[target.0.clone()], T, K));
+    let (opened, sent) =
+        (BlockDevice::open(&target.0), ObjectStream::open(std::slice::from_ref(&target.0), T, K));
     assert!(umount());
     let mounted = || DeviceUse::Mounted(at.path("mnt").display().to_string());
     assert_eq!(fault(opened.expect_err("mounted")), DeviceFault::InUse(mounted()));
     assert_eq!(fault(sent.expect_err("it changes")), DeviceFault::Changes(mounted()));
     assert!(mount(&["-o", "ro"]));
-    let (opened, sent) = (BlockDevice::open(&target.0), ObjectStream::open(&[target.0.clone()], T, K));
+    let (opened, sent) =
+        (BlockDevice::open(&target.0), ObjectStream::open(std::slice::from_ref(&target.0), T, K));
     assert!(umount());
     assert!(opened.is_err() && sent.is_ok(), "a device that is mounted read-only does not change");
     drop(target);
@@ -263,7 +265,7 @@ fn disk_with_a_mounted_partition_is_refused() {
     assert!(Command::new("mount").arg(part(1)).arg(at.path("mnt")).status().expect("mount").success());
     let (whole, own, other) =
         (BlockDevice::open(&disk.0), BlockDevice::open(&part(1)), BlockDevice::open(&part(2)));
-    let sent = ObjectStream::open(&[disk.0.clone()], T, K);
+    let sent = ObjectStream::open(std::slice::from_ref(&disk.0), T, K);
     assert!(Command::new("umount").arg(at.path("mnt")).status().expect("umount").success());
     let mounted = DeviceUse::Mounted(at.path("mnt").display().to_string());
     assert_eq!(fault(whole.expect_err("a partition is mounted")), DeviceFault::InUse(mounted.clone()));

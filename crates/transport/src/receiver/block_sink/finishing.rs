@@ -113,7 +113,12 @@ impl BlockSink {
 }
 
 /// Gives the files their names.
-fn published(store: AnyStore, root: &Hash, durability: Durability, work: &FileWork) -> Result<Finished, Error> {
+fn published(
+    store: AnyStore,
+    root: &Hash,
+    durability: Durability,
+    work: &FileWork,
+) -> Result<Finished, Error> {
     let mut finished = store.finish_as(root, durability, work)?;
     finished.warnings.extend(finished.skipped.iter().map(|link| {
         format!(
