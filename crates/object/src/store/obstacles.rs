@@ -28,12 +28,15 @@ pub(super) fn check_for_obstacles(
     })
 }
 
+/// Called with the directory and the number of an entry, and the obstacle in its place.
+type Found<'a> = dyn FnMut(BorrowedFd<'_>, (u32, &Entry), Obstacle) -> Result<(), ObjectError> + 'a;
+
 /// Calls `found` for each entry whose place is taken by an object that a renamed file cannot replace, with the directory
 /// and the number of the entry. `found` may delete the object.
 pub(super) fn find_obstacles(
     place: &OutputDirectory,
     manifest: &Manifest,
-    found: &mut dyn FnMut(BorrowedFd<'_>, (u32, &Entry), Obstacle) -> Result<(), ObjectError>,
+    found: &mut Found<'_>,
 ) -> Result<(), ObjectError> {
     let mut tree = place.tree();
     // No obstacle can exist below an absent directory.

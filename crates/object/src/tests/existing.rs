@@ -135,6 +135,6 @@ fn manifest_that_permits_deletion_has_version_3() {
     }
     let with = |features: u8| Manifest::decode(&[&[3, features], &expected[2..]].concat());
     assert_eq!(with(0), Err(ManifestError::Unneeded(3)));
-    assert_eq!(with(5), Err(ManifestError::Features(5)));
+    assert_eq!(with(9), Err(ManifestError::Features(9)));
     assert_eq!(with(0x81), Err(ManifestError::Features(0x81)));
 }
