@@ -242,13 +242,18 @@ pub struct OneWay {
     pub rate: Rate,
     /// The number of repetitions, or the duration.
     pub repeat: Repeat,
+    /// Number of repair symbols of each block per repetition, divided by its number of source symbols; 0 to 4.
+    pub overhead: f64,
+    /// Length of the outages against which blocks are interleaved. Several repetitions begin so far apart that an outage of this
+    /// length misses one of them. Zero: blocks are sent one after the other, without pauses.
+    pub burst: Duration,
 }
 
 impl OneWay {
-    /// Returns a session that sends at this rate.
+    /// Returns a session that sends at this rate, with an eighth of repair symbols, against outages of three seconds.
     #[must_use]
     pub const fn new(rate: Rate, repeat: Repeat) -> OneWay {
-        OneWay { rate, repeat }
+        OneWay { rate, repeat, overhead: 0.125, burst: Duration::from_secs(3) }
     }
 }
 

@@ -294,7 +294,7 @@ fn scheduler(
         }
     };
     Ok(match config.one_way {
-        Some(one_way) => in_rounds(source, one_way.repeat),
+        Some(one_way) => in_rounds(source, &one_way),
         None => of_blocks(source, config.scheme.layers()),
     })
 }

@@ -39,8 +39,6 @@ pub struct Carousel {
     served: Vec<u64>,
     rings: Vec<Ring>,
     lead: Lead,
-    /// Number of shares of the rate that a leading block gets; any other block gets one share.
-    leading_shares: u64,
     /// Number of source symbols of all blocks.
     sources: u64,
     sent: u64,
@@ -102,7 +100,6 @@ impl Carousel {
             served: Vec::new(),
             rings: vec![Ring { at: 0, is_visiting: false, goal: 0, total: 0 }; layers],
             lead: Lead { blocks: leading as usize, ..Lead::default() },
-            leading_shares: 1,
             sources: 0,
             sent: 0,
             sent_first: 0,
@@ -117,16 +114,9 @@ impl Carousel {
         self.run = u64::from(symbols.max(1));
     }
 
-    /// Doubles the share of the leading blocks, because a receiver cannot store other blocks without them. Must be called before
-    /// the first [`push`](Carousel::push).
-    pub fn double_leading(&mut self) {
-        self.leading_shares = 2;
-    }
-
     /// Adds a block of `symbols` source symbols to the content. If it is added late, it soon catches up with the other blocks.
     pub fn push(&mut self, symbols: u16) {
-        let shares = if self.blocks.len() < self.lead.blocks { self.leading_shares } else { 1 };
-        let weight = weight_of(symbols) * shares;
+        let weight = weight_of(symbols);
         self.blocks.push(Block { symbols, weight, next: 0, generation: 0, is_withdrawn: false });
         self.weight += weight;
         self.sources += u64::from(symbols);
@@ -232,7 +222,7 @@ impl Carousel {
     }
 
     /// Returns whether the base layer's next symbol starts another turn around the blocks.
-    pub fn is_between_rounds(&self) -> bool {
+    fn is_between_rounds(&self) -> bool {
         let Ring { at, is_visiting, .. } = self.rings[0];
         let goes_on = is_visiting && at < self.blocks.len() && self.is_below(at, 0);
         !goes_on && !(at + usize::from(is_visiting)..self.blocks.len()).any(|block| self.lacks(block, 0))

@@ -199,9 +199,18 @@ impl Offer {
         Offer { slow, ..self }
     }
 
-    /// Sends without feedback, at this rate.
+    /// Sends without feedback, at this rate, one block after the other.
     pub(super) fn one_way_at_mbps(self, rate: f64, repeat: Repeat) -> Offer {
-        Offer { one_way: Some(OneWay { rate: Rate::from_mbps(rate), repeat }), ..self }
+        let mut one_way = OneWay::new(Rate::from_mbps(rate), repeat);
+        one_way.burst = Duration::ZERO;
+        Offer { one_way: Some(one_way), ..self }
+    }
+
+    /// Interleaves blocks against outages of this length, in a session without feedback.
+    pub(super) fn against_outages_of(mut self, burst: Duration, overhead: f64) -> Offer {
+        let one_way = self.one_way.as_mut().expect("a session without feedback");
+        (one_way.burst, one_way.overhead) = (burst, overhead);
+        self
     }
 
     /// Sends at exactly this rate, regardless of reports.
@@ -404,7 +413,7 @@ impl SourceNode {
                 of_blocks(live.expect("symbols make blocks"), scheme.layers())
             }
             None => match offer.one_way {
-                Some(one_way) => in_rounds(BlockSource::files(self.object()), one_way.repeat),
+                Some(one_way) => in_rounds(BlockSource::files(self.object()), &one_way),
                 None => of_blocks(BlockSource::files(self.object()), scheme.layers()),
             },
             Some((streams, history)) => {

@@ -6,9 +6,11 @@ use crate::endpoint::Endpoint;
 use crate::error::{EndReason, Error, JoinObstacle, TransferError};
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_wire::{GroupKey, SigningKey, VerifyKeys};
+use std::time::Duration;
 
 const BYTES: u64 = 1_500_000;
 const THRICE: Repeat = Repeat::Rounds(3);
+const ONCE: Repeat = Repeat::Rounds(1);
 
 /// Adds receivers behind a lossy link. They check by their clocks whether announcements are new.
 fn receivers(net: &mut Net, count: usize, loss: f64, key: Option<&GroupKey>) -> Range<usize> {
@@ -48,6 +50,81 @@ fn one_way_content_arrives_with_every_single_rate_scheme() {
     }
 }
 
+/// Runs the network until `begin`, drops all packets to these receivers for `lasts`, and runs the network to the end.
+fn run_with_outage(net: &mut Net, receivers: &Range<usize>, loss: f64, begin: Span, lasts: Span) {
+    let down = Link::millis(5);
+    net.run_for(begin);
+    net.group_of(receivers.start).down.set_link(down.losing(1.0));
+    net.run_for(lasts);
+    net.group_of(receivers.start).down.set_link(down.losing(loss));
+    net.run_to_end(secs(60));
+}
+
+/// Sends 3 MB once in 4 s, during an outage of 0.3 s. Returns the network, the source, and the receivers.
+fn sent_through_outage(scheme: &'static str, burst: Duration, begin: Span) -> (Net, usize, Range<usize>) {
+    let mut net = Net::new(12);
+    let all = receivers(&mut net, 2, 0.01, None);
+    let offer = Offer::bytes(2 * BYTES).by(scheme).one_way_at_mbps(8.0, ONCE).against_outages_of(burst, 0.25);
+    let source = net.source(offer);
+    run_with_outage(&mut net, &all, 0.01, begin, Span::from_millis(300));
+    (net, source, all)
+}
+
+#[test]
+fn outage_costs_no_further_generation_with_any_scheme() {
+    let one_rate = |name: &&str| name.parse::<Scheme>().is_ok_and(|scheme| scheme.layers() <= 1);
+    let burst = Duration::from_millis(300);
+    for scheme in CATALOGUE.iter().map(|entry| entry.name).filter(one_rate) {
+        let (net, source, all) = sent_through_outage(scheme, burst, Span::from_millis(2_500));
+        net.assert_all_verified(source, all);
+        let report = net.sources[source].report();
+        assert_eq!((report.rounds, net.sources[source].received), (1, 0), "{scheme}");
+    }
+}
+
+#[test]
+fn outage_at_any_time_of_a_session_is_survived() {
+    for tenths in 0..55 {
+        let begin = Span::from_millis(100 * tenths);
+        let (net, source, all) = sent_through_outage("tfmcc", Duration::from_millis(300), begin);
+        net.assert_all_verified(source, all);
+    }
+    let begin = Span::from_millis(2_500);
+    let (net, _, mut all) = sent_through_outage("tfmcc", Duration::ZERO, begin);
+    let is_incomplete = |receiver: usize| matches!(net.receivers[receiver].ended, Some(Err(_)));
+    assert!(all.all(is_incomplete), "blocks that leave one after the other do not survive it");
+}
+
+#[test]
+fn small_file_survives_an_outage_that_is_longer_than_it() {
+    for seed in 0..40 {
+        let mut net = Net::new(seed);
+        let all = receivers(&mut net, 1, 0.01, None);
+        let offer = Offer::bytes(20_000).one_way_at_mbps(8.0, THRICE);
+        let source = net.source(offer.against_outages_of(Duration::from_secs(3), 0.125));
+        run_with_outage(&mut net, &all, 0.01, Span::from_millis(100 * seed), secs(3));
+        net.assert_all_verified(source, all);
+        let report = net.sources[source].report();
+        assert!((3.5..4.5).contains(&report.duration.as_secs_f64()), "{report:?}");
+    }
+}
+
+#[test]
+fn signed_content_survives_an_outage() {
+    let (key, sign) = (GroupKey::from_bytes([7; 32]), SigningKey::from_seed([5; 32]));
+    for tenths in [5, 10, 15, 25, 40, 50] {
+        let mut net = Net::new(tenths);
+        let all = receivers(&mut net, 1, 0.02, Some(&key));
+        net.receivers[0].verify = Some(VerifyKeys::from(sign.verify_key()));
+        net.start_receiver(0);
+        let offer =
+            Offer::bytes(2 * BYTES).sealed(key.clone()).signed(sign.clone()).one_way_at_mbps(8.0, ONCE);
+        let source = net.source(offer.against_outages_of(Duration::from_millis(300), 0.25));
+        run_with_outage(&mut net, &all, 0.02, Span::from_millis(100 * tenths), Span::from_millis(300));
+        net.assert_all_verified(source, all);
+    }
+}
+
 #[test]
 fn late_joiner_completes_after_one_more_generation() {
     let mut net = Net::new(3);
@@ -77,7 +154,7 @@ fn later_sessions_complete_an_incomplete_transfer() {
     for seed in 5..25 {
         let mut net = Net::new(seed);
         let all = receivers(&mut net, 1, 0.11, None);
-        let source = net.source(Offer::bytes(2 * BYTES).one_way_at_mbps(8.0, Repeat::Rounds(1)));
+        let source = net.source(Offer::bytes(2 * BYTES).one_way_at_mbps(8.0, ONCE));
         let mut before = 0;
         let complete = (1..=20).any(|session| {
             net.run_to_end(secs(20));
@@ -111,7 +188,7 @@ fn later_sessions_complete_an_incomplete_transfer() {
 #[test]
 fn blocks_without_a_manifest_are_not_reported_as_stored() {
     let mut net = Net::new(5);
-    let source = net.source(Offer::bytes(2 * BYTES).one_way_at_mbps(8.0, Repeat::Rounds(1)));
+    let source = net.source(Offer::bytes(2 * BYTES).one_way_at_mbps(8.0, ONCE));
     net.run_for(secs(3)); // the manifest has been sent
     let all = receivers(&mut net, 1, 0.0, None);
     net.run_to_end(secs(20));
@@ -170,8 +247,7 @@ fn receiver_that_requires_answers_joins_no_one_way_session() {
 #[test]
 fn one_way_source_ends_after_its_duration_or_a_stop_request() {
     let mut net = Net::new(9);
-    let timed = net
-        .source(Offer::bytes(100_000).one_way_at_mbps(8.0, Repeat::For(std::time::Duration::from_secs(5))));
+    let timed = net.source(Offer::bytes(100_000).one_way_at_mbps(8.0, Repeat::For(Duration::from_secs(5))));
     net.run_to_end(secs(8));
     let report = net.sources[timed].report();
     assert!(report.ok && (4.9..=5.2).contains(&report.duration.as_secs_f64()), "{report:?}");
@@ -193,22 +269,24 @@ fn one_way_source_ends_after_its_duration_or_a_stop_request() {
     assert!(report.stopped && !report.ok, "not even once: {report:?}");
 }
 
-/// Prints the table of `docs/alc.md`.
+/// Prints the table of `docs/one-way.md`.
 #[test]
 #[ignore = "it measures, and takes minutes"]
 fn measure_generations_needed_at_each_loss_rate() {
-    for loss in [0.0, 0.001, 0.01, 0.05, 0.1, 0.2] {
-        let mut rounds: Vec<f64> = (1..=3)
-            .map(|seed| {
-                let mut net = Net::new(seed);
-                let all = receivers(&mut net, 1, loss, None);
-                let offer = Offer::bytes(100_000_000).one_way_at_mbps(80.0, Repeat::Rounds(4));
-                let source = net.source(offer);
-                net.run_to_end(secs(100));
-                rounds_used(&net, source, all)
-            })
-            .collect();
-        rounds.sort_by(f64::total_cmp);
-        println!("--one-way, loss of {:.1} %: {:.2} rounds", loss * 100.0, rounds[1]);
+    for burst in [3, 0].map(Duration::from_secs) {
+        for loss in [0.0, 0.001, 0.01, 0.05, 0.1, 0.2] {
+            let mut rounds: Vec<f64> = (1..=3)
+                .map(|seed| {
+                    let mut net = Net::new(seed);
+                    let all = receivers(&mut net, 1, loss, None);
+                    let offer = Offer::bytes(100_000_000).one_way_at_mbps(80.0, Repeat::Rounds(4));
+                    let source = net.source(offer.against_outages_of(burst, 0.125));
+                    net.run_to_end(secs(100));
+                    rounds_used(&net, source, all)
+                })
+                .collect();
+            rounds.sort_by(f64::total_cmp);
+            println!("burst of {burst:?}, loss of {:.1} %: {:.2} rounds", loss * 100.0, rounds[1]);
+        }
     }
 }

@@ -18,6 +18,7 @@ mod flood;
 mod one_way;
 mod pace;
 mod pages;
+mod passes;
 mod progress;
 mod rate_bounds;
 mod reachability;
@@ -235,6 +236,8 @@ struct Clocks {
     started: Option<Time>,
     finished: Time,
     idle_since: Option<Time>,
+    /// Time at which the root hash became known.
+    hashed_at: Option<Time>,
     /// Time at which the expected number of receivers were complete.
     expected_at: Option<Time>,
 }
@@ -310,6 +313,7 @@ impl SourceSession {
                 started: None,
                 finished: now,
                 idle_since: None,
+                hashed_at: None,
                 expected_at: None,
             },
             next_seqs: vec![Seq(0); layers.into()],

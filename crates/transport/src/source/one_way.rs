@@ -2,6 +2,9 @@
 //!
 //! The source ignores all arriving packets. Receivers complete each block from symbols of several rounds. A later session with
 //! the same content supplies symbols that are still missing.
+//!
+//! An outage of the path may cover the start or the end of a session. The session therefore goes on for the length of an outage
+//! after the root hash is known.
 
 use super::SourceSession;
 use crate::config::{OneWay, Repeat, span};
@@ -20,7 +23,7 @@ impl SourceSession {
     /// Repeats pages once a second, because late joiners and receivers that have lost a page cannot request pages.
     pub(super) fn repeat_pages(&mut self) {
         if let (Some(pages), Some(_)) = (&mut self.pages, self.setup.one_way) {
-            pages.repeat_all(self.scheduler.status().complete_to);
+            pages.repeat_all();
         }
     }
 
@@ -31,9 +34,12 @@ impl SourceSession {
             Repeat::For(time) => self.clocks.started.is_some_and(|began| now.since(began) >= span(time)),
             Repeat::Forever => false,
         };
+        if self.clocks.hashed_at.is_none() && self.scheduler.status().root.is_some() {
+            self.clocks.hashed_at = Some(now);
+        }
+        let is_announced = self.clocks.hashed_at.is_some_and(|at| now.since(at) >= span(one_way.burst));
         // If no round was completed, the session does not wait for the root hash.
-        let is_hashed = self.scheduler.status().root.is_some() || self.scheduler.rounds() == 0;
-        if is_spent && is_hashed {
+        if is_spent && (is_announced || self.scheduler.rounds() == 0) {
             self.close(now);
         }
     }

@@ -72,11 +72,10 @@ impl Pages {
         }
     }
 
-    /// Schedules the pages of the first `blocks` blocks again, unless they were never sent. Used without feedback, where
-    /// receivers cannot request pages.
-    pub(super) fn repeat_all(&mut self, blocks: u32) {
+    /// Schedules all pages that were sent again. Used without feedback, where receivers cannot request pages.
+    pub(super) fn repeat_all(&mut self) {
         if self.asked.is_empty() {
-            self.asked.extend(0..blocks.min(self.pushed_to).div_ceil(self.cell));
+            self.asked.extend(0..self.pushed_to.div_ceil(self.cell));
         }
     }
 

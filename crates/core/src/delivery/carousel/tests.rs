@@ -54,20 +54,6 @@ fn withdrawn_block_is_skipped_and_renewed_block_has_new_symbols() {
     assert_eq!((carousel.complete_to(), carousel.withdraw(0)), (7, ()));
 }
 
-#[test]
-fn doubled_leading_block_gets_two_shares_of_each_generation() {
-    let mut carousel = Carousel::new(1, K, 1);
-    carousel.set_run(288);
-    carousel.double_leading();
-    blocks(9, 40).iter().for_each(|&symbols| carousel.push(symbols));
-    let mut sent = [0; 10];
-    while carousel.rounds() < 3 {
-        sent[carousel.next(Layer(0)).unwrap().block as usize] += 1;
-    }
-    assert_eq!(sent[0], 2 * sent[1], "{sent:?}");
-    assert!(sent[1..9].iter().all(|count| *count == 3 * 288), "{sent:?}");
-}
-
 /// A receiver of layers 0 to `level`. It joins after `late` rounds of departures and loses the fraction `loss` of the packets.
 struct Member {
     level: u8,

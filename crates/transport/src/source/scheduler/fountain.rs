@@ -1,8 +1,7 @@
-//! A digital fountain: an endless sequence of new symbols of all blocks on every layer. It serves layered sessions and sessions
-//! without feedback, in which receivers cannot request symbols.
+//! A digital fountain: an endless sequence of new symbols of all blocks on every layer. It serves layered sessions, in which
+//! receivers do not request symbols.
 
 use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Scheduler};
-use crate::config::Repeat;
 use crate::object::{Affected, Counts, Geometry, Hash, Layout, LeftOut, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
@@ -19,15 +18,6 @@ const VISITS: f64 = 1_200.0;
 /// [`Carousel::set_run`].
 const MAX_RUN: f64 = 16.0;
 
-/// Number of source symbols per additional repair symbol of a visit, without feedback. At a loss of 5 %, nearly every block thus
-/// completes in one round. Of 288 symbols, 14 are lost on average; a loss of 32 symbols is more than four standard deviations
-/// away.
-const REPAIRED: u16 = 8;
-
-/// Without feedback: if the content has at least this number of blocks per manifest block, the manifest blocks are sent twice per
-/// round. The manifest then arrives despite a loss of 40 %, and a round is at most an eighth longer.
-const DOUBLED_FROM: u32 = 8;
-
 /// Sends all blocks again and again.
 pub(in crate::source) struct Fountain {
     source: BlockSource,
@@ -35,8 +25,6 @@ pub(in crate::source) struct Fountain {
     carousel: Carousel,
     /// The block that each layer has ordered most recently.
     ahead: Vec<Option<u32>>,
-    /// Maximum number of rounds of a session without feedback.
-    most_rounds: Option<u64>,
 }
 
 impl Fountain {
@@ -47,34 +35,6 @@ impl Fountain {
         Fountain::with_blocks(source, layers, blocks)
     }
 
-    /// Creates the fountain of a session without feedback. Each round sends the blocks in order, with some repair symbols; later
-    /// rounds send other symbols.
-    pub(crate) fn in_rounds(mut source: BlockSource, repeat: Repeat) -> Fountain {
-        source.read_on_order();
-        let geometry = source.geometry();
-        let Geometry { symbol_size, symbols_per_block: symbols, .. } = geometry;
-        let leading = geometry.manifest_blocks();
-        let mut carousel = Carousel::new(1, symbols, leading);
-        carousel.set_run(symbols + symbols.div_ceil(REPAIRED));
-        if source.blocks().is_none_or(|blocks| blocks / DOUBLED_FROM >= leading) {
-            carousel.double_leading();
-        }
-        let most_rounds = match repeat {
-            Repeat::Rounds(rounds) => rounds,
-            Repeat::For(_) | Repeat::Forever => u64::MAX,
-        };
-        let blocks = Blocks::new(symbol_size, symbols, 1);
-        Fountain { most_rounds: Some(most_rounds), ..Fountain::over(source, blocks, carousel, 1) }
-    }
-
-    /// Whether all available content was sent for the maximum number of rounds. This maximum is one until the end of the input is
-    /// known.
-    fn rests(&self) -> bool {
-        let Some(most) = self.most_rounds.filter(|_| self.carousel.is_between_rounds()) else { return false };
-        let most = if self.source.blocks().is_some() { most } else { 1 };
-        self.carousel.rounds() >= most
-    }
-
     /// Creates a fountain on `layers` layers with the cache `blocks`.
     pub(in crate::source) fn with_blocks(source: BlockSource, layers: u8, blocks: Blocks) -> Fountain {
         let geometry = source.geometry();
@@ -83,8 +43,7 @@ impl Fountain {
     }
 
     fn over(source: BlockSource, blocks: Blocks, carousel: Carousel, layers: u8) -> Fountain {
-        let mut fountain =
-            Fountain { source, blocks, carousel, ahead: vec![None; layers.into()], most_rounds: None };
+        let mut fountain = Fountain { source, blocks, carousel, ahead: vec![None; layers.into()] };
         fountain.follow_source();
         fountain
     }
@@ -143,9 +102,7 @@ impl Scheduler for Fountain {
     }
 
     fn welcome(&mut self) {
-        if self.most_rounds.is_none() {
-            self.carousel.lead(); // without feedback, each round begins with the manifest anyway
-        }
+        self.carousel.lead();
     }
 
     fn look(
@@ -154,13 +111,10 @@ impl Scheduler for Fountain {
         leisure: Leisure,
         _: &dyn Fn(Layer) -> Rate,
     ) -> Result<Looked, ObjectError> {
-        let knew_root = self.source.root().is_some();
         self.source.poll(now, leisure)?;
         self.follow_source();
         self.follow_withdrawals()?;
-        // Without feedback, receivers that have all blocks wait only for the root hash.
-        let is_news = self.most_rounds.is_some() && !knew_root && self.source.root().is_some();
-        Ok(if is_news { Looked::AtTheEnd } else { Looked::Nothing })
+        Ok(Looked::Nothing)
     }
 
     fn has_work(&self) -> bool {
@@ -172,13 +126,10 @@ impl Scheduler for Fountain {
     }
 
     fn is_idle(&self) -> bool {
-        self.carousel.end() == 0 || self.rests()
+        self.carousel.end() == 0
     }
 
     fn next(&mut self, layer: Layer) -> Result<Option<Chosen<'_>>, ObjectError> {
-        if self.rests() {
-            return Ok(None);
-        }
         let pick = loop {
             self.follow_withdrawals()?;
             let Some(pick) = self.carousel.next(layer) else { return Ok(None) };
@@ -210,7 +161,7 @@ impl Scheduler for Fountain {
     /// Sets the number of symbols per visit to a block, which grows with the packet rate. If all blocks fit the cache, no block
     /// needs preparation, and the default number applies.
     fn set_rate(&mut self, packets: f64) {
-        if self.most_rounds.is_none() && !self.blocks.keeps(self.carousel.end()) {
+        if !self.blocks.keeps(self.carousel.end()) {
             self.carousel.set_run((packets / VISITS).clamp(2.0, MAX_RUN) as u16);
         }
     }
@@ -239,10 +190,6 @@ impl Scheduler for Fountain {
             content_symbols: self.source.content_symbols(),
             sent_symbols: self.carousel.symbols_sent(),
         }
-    }
-
-    fn rounds(&self) -> u64 {
-        if self.source.blocks().is_some() { self.carousel.rounds() } else { 0 }
     }
 }
 

@@ -3,18 +3,21 @@
 //! | scheduler | for | repairs |
 //! |---|---|---|
 //! | [`OnRequest`] | files, pipes and live streams at one rate | on request |
-//! | [`Fountain`] | files in layers, and sessions without feedback | an endless sequence of new symbols, no requests |
+//! | [`Fountain`] | files in layers | an endless sequence of new symbols, no requests |
+//! | [`InRounds`] | sessions without feedback | some repairs with each block, and new symbols in each round, no requests |
 //! | [`Streams`](streams::Streams) | a live stream on each layer | some repairs with each block, no requests |
 
 mod fountain;
+mod in_rounds;
 mod on_request;
 pub(crate) mod streams;
 
 pub(super) use fountain::Fountain;
+use in_rounds::InRounds;
 use on_request::OnRequest;
 
 use super::block_source::{BlockSource, Leisure};
-use crate::config::Repeat;
+use crate::config::OneWay;
 use crate::event::StreamSent;
 use crate::object::{Counts, Geometry, Hash, Layout, LeftOut, ObjectError, TransferId};
 use crate::withdrawals::Slice;
@@ -80,8 +83,8 @@ pub(crate) struct Amounts {
 }
 
 /// Returns the scheduler that delivers these blocks without feedback.
-pub(crate) fn in_rounds(source: BlockSource, repeat: Repeat) -> Box<dyn Scheduler> {
-    Box::new(Fountain::in_rounds(source, repeat))
+pub(crate) fn in_rounds(source: BlockSource, one_way: &OneWay) -> Box<dyn Scheduler> {
+    Box::new(InRounds::new(source, one_way))
 }
 
 /// Returns the scheduler that delivers these blocks on `layers` layers.
