@@ -5,6 +5,7 @@ use crate::values;
 use clap::Args;
 use faircast::{OneWay, Repeat};
 use faircast_core::time::Rate;
+use std::time::Duration;
 
 /// Options of sources without feedback.
 #[derive(Debug, Clone, Copy, Args)]
@@ -20,6 +21,17 @@ pub struct Unanswered {
     /// [default: 3; with --cc rlc, two generations for receivers of the base layer]
     #[arg(help_heading = "Sending without feedback", long, value_name = "N|TIME|forever", value_parser = repeat)]
     pub repeat: Option<Repeat>,
+    /// With --one-way: length of the outages of the path that a session survives, in seconds; `0` sends blocks one after the other
+    /// [default: 3]
+    #[arg(help_heading = "Sending without feedback", long, value_name = "SECONDS", value_parser = burst, requires = "one_way")]
+    pub burst: Option<Duration>,
+    /// With --one-way: repair data that is sent with each generation, in percent [default: 12.5%]
+    #[arg(help_heading = "Sending without feedback", long, value_name = "PERCENT", value_parser = values::percent, requires = "one_way")]
+    pub overhead: Option<f64>,
+}
+
+fn burst(text: &str) -> Result<Duration, values::BadValue> {
+    if text == "0" { Ok(Duration::ZERO) } else { values::span(text) }
 }
 
 fn repeat(text: &str) -> Result<Repeat, String> {
@@ -48,7 +60,12 @@ impl Unanswered {
             (false, _, Some((option, _))) => Err(Usage::NeedsOneWay(option)),
             (false, ..) => Ok(None),
             (true, None, _) => Err(Usage::OneWayRate),
-            (true, Some(rate), _) => Ok(Some(OneWay::new(rate, self.repeat.unwrap_or(Repeat::Rounds(3))))),
+            (true, Some(rate), _) => {
+                let mut one_way = OneWay::new(rate, self.repeat.unwrap_or(Repeat::Rounds(3)));
+                one_way.burst = self.burst.unwrap_or(one_way.burst);
+                one_way.overhead = self.overhead.unwrap_or(one_way.overhead);
+                Ok(Some(one_way))
+            }
         }
     }
 }
@@ -56,13 +73,16 @@ impl Unanswered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn repeat_option_is_a_count_a_duration_or_forever() {
         assert_eq!(repeat("3"), Ok(Repeat::Rounds(3)));
         assert_eq!(repeat("90s"), Ok(Repeat::For(Duration::from_secs(90))));
         assert_eq!(repeat("forever"), Ok(Repeat::Forever));
+        assert_eq!(
+            (burst("0").ok(), burst("2.5").ok()),
+            (Some(Duration::ZERO), Some(Duration::from_millis(2_500)))
+        );
         assert!(repeat("0").is_err() && repeat("often").is_err() && repeat("-1").is_err());
     }
 }
