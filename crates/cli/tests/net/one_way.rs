@@ -52,13 +52,41 @@ fn receivers_behind_a_diode_complete_a_signed_session() {
     assert!(["r0", "r1", "r2"].iter().all(|host| stage.has(host, &file)));
 }
 
+/// Needs a kernel: a host that receives nothing, and a path that fails for seconds.
+#[test]
+fn outage_behind_a_diode_costs_no_further_generation() {
+    let Some(root) = require_root() else { return };
+    let loss = Damage::loss(0.02);
+    let stage = stage(&root, Lab::plan().damage([0], loss));
+    let (file, small) = (stage.file("image", 20_000_000), stage.file("small", 40_000));
+    let fails_for_a_second = || {
+        stage.lab.damage(stage.lab.receiver(0), Damage::loss(1.0));
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        stage.lab.damage(stage.lab.receiver(0), loss);
+    };
+    let receiver = stage.recv(0, "r0", &["--one-way"]);
+    let once = ["--one-way", "--rate", "20M", "--repeat", "1", "--burst", "1", "--overhead", "30%"];
+    let mut source = stage.send(&[&file], &once);
+    source.reaches(0.4, 30);
+    fails_for_a_second();
+    is_honest(&source.succeeds(40), 1.0);
+    receiver.succeeds(40);
+    let receiver = stage.recv(0, "r1", &["--one-way"]);
+    let mut source = stage.send(&[&small], &["--one-way", "--rate", "20M", "--burst", "2"]);
+    source.prints("\"opened\"", 20);
+    fails_for_a_second();
+    is_honest(&source.succeeds(40), 3.0);
+    receiver.succeeds(40);
+    assert!(stage.has("r0", &file) && stage.has("r1", &small));
+}
+
 /// Needs a kernel: a host that receives nothing, and processes that end and resume.
 #[test]
 fn incomplete_receiver_resumes_with_a_later_session() {
     let Some(root) = require_root() else { return };
     let stage = stage(&root, Lab::plan().damage([0], Damage::loss(0.11)));
     let file = stage.file("image", 6_000_000);
-    let once = ["--one-way", "--rate", "30M", "--repeat", "1"];
+    let once = ["--one-way", "--rate", "30M", "--repeat", "1", "--burst", "0"];
     // With a loss of 11 %, one generation completes about half of the blocks. With a loss of 2 %, it completes all blocks.
     let mut sessions = 0;
     let complete = loop {
@@ -70,6 +98,8 @@ fn incomplete_receiver_resumes_with_a_later_session() {
             break ended;
         }
         assert!(ended.message().contains("ended its repetitions"), "{ended:?}");
+        let names_file = |warning: &serde_json::Value| warning.to_string().contains("image lacks ");
+        assert!(ended.all("warning").any(names_file), "{ended:?}");
         assert!(sessions < 4, "{ended:?}");
         stage.lab.damage(stage.lab.receiver(0), Damage::loss(0.02));
     };

@@ -230,6 +230,21 @@ impl Ledger {
         runs
     }
 
+    /// Returns the names of the files that lack content, with their numbers of missing bytes. Before the manifest is known, no
+    /// name is known.
+    pub fn unfinished(&self) -> Vec<(String, u64)> {
+        let Some(known) = &self.known else { return Vec::new() };
+        let mut lacks: BTreeMap<u32, u64> = BTreeMap::new();
+        for run in self.missing() {
+            let bytes = self.geometry.range(run.start).start..self.geometry.range(run.end - 1).end;
+            for piece in known.layout.pieces(bytes) {
+                *lacks.entry(piece.entry).or_default() += piece.len as u64;
+            }
+        }
+        let name = |entry: u32| known.manifest.entries()[entry as usize].name().into_owned();
+        lacks.into_iter().map(|(entry, bytes)| (name(entry), bytes)).collect()
+    }
+
     /// Returns the root hash over all blocks, for comparison with the source's root hash; `None` while blocks are missing.
     pub fn root(&self) -> Option<Hash> {
         self.hashes.root()

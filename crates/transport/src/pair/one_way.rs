@@ -4,6 +4,7 @@ use super::*;
 use crate::config::{Repeat, ReplayPolicy};
 use crate::endpoint::Endpoint;
 use crate::error::{EndReason, Error, JoinObstacle, TransferError};
+use crate::event::Event;
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_wire::{GroupKey, SigningKey, VerifyKeys};
 use std::time::Duration;
@@ -92,7 +93,12 @@ fn outage_at_any_time_of_a_session_is_survived() {
     let begin = Span::from_millis(2_500);
     let (net, _, mut all) = sent_through_outage("tfmcc", Duration::ZERO, begin);
     let is_incomplete = |receiver: usize| matches!(net.receivers[receiver].ended, Some(Err(_)));
-    assert!(all.all(is_incomplete), "blocks that leave one after the other do not survive it");
+    assert!(all.clone().all(is_incomplete), "blocks that leave one after the other do not survive it");
+    let is_named = |(_, event): &(Time, Event)| matches!(event, Event::Warning { message, .. } if message.contains(" lacks "));
+    assert!(
+        all.all(|receiver| net.receivers[receiver].events.iter().any(is_named)),
+        "missing files are named"
+    );
 }
 
 #[test]

@@ -543,6 +543,11 @@ impl BlockSink {
         }
     }
 
+    /// Returns the names of the files that lack content, with their numbers of missing bytes, as far as they are known.
+    pub(super) fn unfinished(&self) -> Vec<(String, u64)> {
+        if let ContentSink::Files(storage) = &self.to { storage.ledger().unfinished() } else { Vec::new() }
+    }
+
     /// Returns the number of verified bytes that the reader of the output has not taken yet.
     pub(super) fn waiting_for_output(&self) -> u64 {
         match &self.to {

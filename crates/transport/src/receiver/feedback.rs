@@ -431,6 +431,7 @@ impl ReceiverSession {
             self.phase = Phase::Over;
             return;
         }
+        self.name_unfinished();
         let (verified_bytes, resumes) = (self.stored_bytes(), self.resumes());
         self.failure = Some(Error::Transfer(TransferError::Ended { reason, verified_bytes, resumes }));
         self.totals.finished = now;

@@ -74,6 +74,20 @@ impl ReceiverSession {
         }
     }
 
+    /// Warns of the files that lack content at the end of a session without feedback. The source cannot report them.
+    pub(super) fn name_unfinished(&mut self) {
+        let Some(stream) = self.stream.as_ref().filter(|stream| stream.announced.is_one_way()) else {
+            return;
+        };
+        let unfinished = stream.sink.unfinished();
+        for (name, bytes) in unfinished.iter().take(MAX_UNSENT) {
+            self.events.push_back(Event::warning(format!("{name} lacks {bytes} bytes")));
+        }
+        if let Some(more) = unfinished.len().checked_sub(MAX_UNSENT).filter(|more| *more > 0) {
+            self.events.push_back(Event::warning(format!("{more} more files lack content")));
+        }
+    }
+
     /// Takes the results of the worker at once, before the scheduled check.
     pub(super) fn look_after_storage(&mut self, now: Time) {
         // A failed session ignores further results.

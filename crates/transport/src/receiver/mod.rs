@@ -579,6 +579,7 @@ impl ReceiverSession {
                 let outdated = self.stream.as_ref().is_some_and(|stream| stream.sink.is_outdated(now));
                 if silent >= self.setup.idle_timeout || outdated {
                     let silent = std::time::Duration::from_nanos(silent.as_nanos());
+                    self.name_unfinished();
                     self.failure = Some(Error::Transfer(TransferError::SourceSilent {
                         silent,
                         verified_bytes: self.stored_bytes(),

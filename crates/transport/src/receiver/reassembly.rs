@@ -595,6 +595,10 @@ impl SymbolSink for Reassembly {
         self.place.stored_bytes()
     }
 
+    fn unfinished(&self) -> Vec<(String, u64)> {
+        self.place.unfinished()
+    }
+
     fn content_bytes(&self) -> Option<u64> {
         let manifest = u64::from(self.geometry.manifest_len);
         self.geometry.stream_len.map(|len| len.saturating_sub(manifest))

@@ -2,7 +2,7 @@
 
 use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Scheduler};
 use crate::config::{OneWay, Repeat, span};
-use crate::object::{Affected, Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
+use crate::object::{Affected, Counts, Geometry, Hash, Layout, LeftOut, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::passes::Passes;
 use faircast_core::delivery::rounds::Rounds;
@@ -147,6 +147,10 @@ impl Scheduler for InRounds {
 
     fn withdrawn(&self) -> &[Withdrawn] {
         self.source.withdrawn()
+    }
+
+    fn layout(&self) -> Option<&Layout> {
+        self.source.layout()
     }
 
     fn start(&mut self, now: Time) {
