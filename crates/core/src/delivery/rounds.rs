@@ -165,7 +165,7 @@ impl Rounds {
     }
 
     /// Returns the next symbol to send; `None` if no block is available.
-    pub fn next(&mut self) -> Option<Pick> {
+    pub fn next_pick(&mut self) -> Option<Pick> {
         let misses_leading = !self.is_whole && self.end() < self.leading;
         if self.live == 0 || misses_leading {
             return None;
@@ -187,7 +187,7 @@ impl Rounds {
         Some(pick)
     }
 
-    /// Returns the symbol IDs of a block from its symbol `pick`, which [`Rounds::next`] has just returned, to the last visitor's visit.
+    /// Returns the symbol IDs of a block from its symbol `pick`, which [`Rounds::next_pick`] has just returned, to the last visitor's visit.
     pub fn rest_of_pass(&self, Pick { block, symbol, .. }: Pick) -> Vec<u32> {
         let Visit { part, of, .. } = self.current;
         let share = self.share_of(block);
@@ -271,7 +271,7 @@ impl Rounds {
     /// Returns the number of copies of leading blocks at the start of a slot.
     fn leads(&self, slot: u32) -> u32 {
         match self.plan.lead_every {
-            Some(every) if slot % every == 0 => self.leading.min(self.end()),
+            Some(every) if slot.is_multiple_of(every) => self.leading.min(self.end()),
             _ => 0,
         }
     }

@@ -25,7 +25,7 @@ fn round(rounds: &mut Rounds) -> Vec<Pick> {
     let before = rounds.rounds();
     let mut picks = Vec::new();
     while rounds.rounds() == before {
-        picks.push(rounds.next().expect("there are blocks"));
+        picks.push(rounds.next_pick().expect("there are blocks"));
     }
     assert!(rounds.is_between_rounds());
     picks
@@ -54,7 +54,7 @@ proptest! {
             let counts = by_block(&picks);
             prop_assert!((1..full as u32).all(|block| counts[&block] == share), "{:?}", counts);
             prop_assert!(counts[&(full as u32)] >= u32::from(rest), "{:?}", counts);
-            prop_assert!(counts[&0] % share == 0 && (counts[&0] > share) == (full + 1 >= 8), "{:?}", counts);
+            prop_assert!(counts[&0].is_multiple_of(share) && (counts[&0] > share) == (full + 1 >= 8), "{:?}", counts);
             prop_assert_eq!((rounds.rounds(), rounds.complete_to()), (count, blocks.len() as u32));
         }
         let sources: u64 = blocks.iter().map(|symbols| u64::from(*symbols)).sum();
@@ -109,11 +109,11 @@ proptest! {
 #[test]
 fn blocks_of_a_growing_content_are_sent_whole_until_its_end() {
     let mut rounds = Rounds::new(100, 113, 50, 1);
-    assert_eq!((rounds.next(), rounds.waits_for_blocks()), (None, true));
+    assert_eq!((rounds.next_pick(), rounds.waits_for_blocks()), (None, true));
     for block in 0..20 {
         rounds.push(100);
         assert!(!rounds.waits_for_blocks());
-        let picks: Vec<_> = std::iter::from_fn(|| rounds.next()).collect();
+        let picks: Vec<_> = std::iter::from_fn(|| rounds.next_pick()).collect();
         assert!(picks.iter().all(|pick| pick.block == block));
         assert_eq!(picks.len(), if block == 0 { 226 } else { 113 });
     }
@@ -128,7 +128,7 @@ fn blocks_of_a_growing_content_are_sent_whole_until_its_end() {
 #[test]
 fn withdrawn_block_is_skipped_and_renewed_block_has_new_symbols() {
     let mut rounds = rounds(288, 5, &blocks(6, 40));
-    let before: Vec<Pick> = (0..700).map_while(|_| rounds.next()).collect();
+    let before: Vec<Pick> = (0..700).map_while(|_| rounds.next_pick()).collect();
     rounds.withdraw(3);
     assert!(rounds.renew(2));
     let mut after: Vec<Pick> = Vec::new();
@@ -141,14 +141,14 @@ fn withdrawn_block_is_skipped_and_renewed_block_has_new_symbols() {
     for block in [0, 1, 2, 4, 5, 6] {
         rounds.withdraw(block);
     }
-    assert_eq!((rounds.next(), rounds.waits_for_blocks()), (None, true));
+    assert_eq!((rounds.next_pick(), rounds.waits_for_blocks()), (None, true));
 }
 
 #[test]
 fn rest_of_a_pass_lists_the_symbols_that_are_sent_next() {
     let mut rounds = rounds(288, 40, &blocks(60, 40));
     let picks: Vec<_> =
-        (0..40_000).map_while(|_| rounds.next().map(|pick| (pick, rounds.rest_of_pass(pick)))).collect();
+        (0..40_000).map_while(|_| rounds.next_pick().map(|pick| (pick, rounds.rest_of_pass(pick)))).collect();
     let mut expected: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (pick, rest) in picks.into_iter().filter(|(pick, _)| pick.block > 0) {
         if let Some(left) = expected.get(&pick.block).filter(|left| !left.is_empty()) {
@@ -165,7 +165,7 @@ fn coming_blocks_are_those_of_the_next_visits() {
     for _ in 0..30_000 {
         let coming: Vec<u32> = rounds.coming(4).collect();
         let between = rounds.left == 0;
-        let pick = rounds.next().expect("a block");
+        let pick = rounds.next_pick().expect("a block");
         assert!(!between || coming[0] == pick.block, "{coming:?}, {pick:?}");
     }
 }

@@ -191,7 +191,7 @@ impl Scheduler for InRounds {
         }
         let pick = loop {
             self.follow_withdrawals()?;
-            let Some(pick) = self.order.next() else { return Ok(None) };
+            let Some(pick) = self.order.next_pick() else { return Ok(None) };
             if !self.passes.has(pick) {
                 self.passes.load(pick.block, self.order.rest_of_pass(pick), &mut self.source)?;
             }
