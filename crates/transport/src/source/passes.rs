@@ -5,7 +5,7 @@ use super::block_source::BlockSource;
 use crate::object::ObjectError;
 use faircast_core::delivery::repair_scheduler::Pick;
 use faircast_fec::{BlockEncoder, RepairSource, Shape};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Number of symbols per buffer. A buffer is reused after all its symbols are sent.
 const STEP: usize = 16;
@@ -13,7 +13,7 @@ const STEP: usize = 16;
 /// Blocks with symbols to send.
 pub(super) struct Passes {
     symbol_size: usize,
-    blocks: HashMap<u32, Pass>,
+    blocks: BTreeMap<u32, Pass>,
     /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
     /// Memory for the block that is read next.
@@ -38,7 +38,7 @@ impl Passes {
         let symbol_size = usize::from(symbol_size);
         Passes {
             symbol_size,
-            blocks: HashMap::new(),
+            blocks: BTreeMap::new(),
             spare: Vec::new(),
             scratch: Vec::new(),
             taken: vec![0; symbol_size],
