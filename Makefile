@@ -106,7 +106,7 @@ audit:
 
 # `faircast` re-exports items of the other crates. The tool does not look into other crates, so each of them is compared. It reports an
 # item that has moved to another crate as removed, and does not see a changed type of an argument.
-EXPORTED := faircast faircast-core faircast-wire faircast-net faircast-object faircast-host faircast-transport faircast-driver faircast-pgm faircast-flute faircast-udpcast
+EXPORTED := faircast faircast-core faircast-wire faircast-net faircast-object faircast-host faircast-transport faircast-driver faircast-pgm faircast-flute faircast-udpcast faircast-norm
 
 semver:
 	@scripts/needs semver

@@ -153,6 +153,7 @@ impl args::Recv {
     /// [`Usage`] when options contradict each other or have no effect in this format.
     pub fn resolve_as(self, format: Format) -> Result<Resolved<FormatReceiver>, Usage> {
         let asked = [
+            (Feature::Reception, "recv", true),
             (Feature::Encryption, "--key", self.session.key.is_some()),
             (Feature::SourceNames, "--accept", !self.accept.is_empty()),
             (Feature::Signatures, "--verify-key", self.verify_key.is_some()),

@@ -85,6 +85,7 @@ mod tests {
         Busy, Flow, HostOutcome, HostReport, IncompleteReceiver, Joining, LayersReport, Limit, Progress,
         RelayBelow, SlowAction, StreamReceived, Subscription, TransferName,
     };
+    use faircast::norm::NormSendReport;
     use faircast::pgm::{PgmReceiveReport, PgmSendReport};
     use faircast::udpcast::{UdpcastReceiveReport, UdpcastSendReport};
     use faircast::{LeftOut, Rate, ReceiptReport, ReceiveReport, SendReport};
@@ -231,6 +232,7 @@ mod tests {
             text(&Line::done(&AlcReceiveReport { known: 2, ..AlcReceiveReport::default() }, None)),
             text(&Line::done(&UdpcastSendReport::default(), None)),
             text(&Line::done(&UdpcastReceiveReport::default(), None)),
+            text(&Line::done(&NormSendReport { naks: 3, ..NormSendReport::default() }, None)),
         ];
         assert_eq!(lines.concat(), include_str!("../tests/reports.ndjson"));
     }

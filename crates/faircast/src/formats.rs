@@ -135,6 +135,8 @@ formats! {
     Alc: alc = faircast_flute::Alc;
     /// udpcast, for `udp-sender` and `udp-receiver`.
     Udpcast: udpcast = faircast_udpcast::Udpcast;
+    /// NORM (RFC 5740), for receivers of libnorm.
+    Norm: norm = faircast_norm::Norm;
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod layered_streams;
 mod layers;
 mod memberships;
 mod metadata;
+mod norm;
 mod one_way;
 mod outages;
 mod overwrite;

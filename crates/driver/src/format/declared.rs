@@ -94,6 +94,8 @@ pub enum Ends {
 /// A feature of sessions in faircast's own format that other formats may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
+    /// Receiving.
+    Reception,
     /// A name given to content that has none.
     Name,
     /// Sending standard input to its end as one file.

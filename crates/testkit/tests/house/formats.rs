@@ -4,7 +4,7 @@ use super::code;
 use super::scan::Source;
 
 /// Names of formats, as words or parts of identifiers.
-const NAMES: [&str; 4] = ["pgm", "alc", "flute", "udpcast"];
+const NAMES: [&str; 5] = ["pgm", "alc", "flute", "udpcast", "norm"];
 
 /// Returns the lines of a crate's production code that name a format, in identifiers or strings. Comments do not count.
 pub fn lines_that_name_one(krate: &str, sources: &[Source]) -> Vec<String> {

@@ -6,6 +6,7 @@ mod doctor;
 mod flooding;
 mod large_group;
 mod late;
+mod norm;
 mod pgm;
 mod routers;
 mod security;
