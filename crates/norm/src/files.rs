@@ -130,7 +130,9 @@ impl Files {
                 }
                 Kind::Symlink { .. } => {
                     let name = entry.name();
-                    warnings.push(format!("{name} is a symbolic link, which NORM does not support; it is not sent"));
+                    warnings.push(format!(
+                        "{name} is a symbolic link, which NORM does not support; it is not sent"
+                    ));
                 }
                 Kind::Dir | Kind::Stream | Kind::HardLink { .. } => {}
             }
@@ -138,7 +140,10 @@ impl Files {
         if objects.is_empty() {
             return Err(ObjectError::Nothing.into());
         }
-        Ok((Files { objects, segment, code: Code::new(MAX_BLOCK, PARITY), loaded: VecDeque::new() }, warnings))
+        Ok((
+            Files { objects, segment, code: Code::new(MAX_BLOCK, PARITY), loaded: VecDeque::new() },
+            warnings,
+        ))
     }
 
     /// Returns the object transmission information of an object.
@@ -198,7 +203,9 @@ impl Files {
         if let Err(error) = read {
             let path = from.path.clone();
             return Err(match error.kind() {
-                io::ErrorKind::UnexpectedEof => ObjectError::Changed { path, change: Change::Modified }.into(),
+                io::ErrorKind::UnexpectedEof => {
+                    ObjectError::Changed { path, change: Change::Modified }.into()
+                }
                 _ => ObjectError::io(&path, "read", error).into(),
             });
         }

@@ -7,7 +7,6 @@ use faircast_driver::format::{
 };
 use faircast_transport::event::IncompleteReceiver;
 use faircast_transport::units;
-use std::time::Duration;
 
 /// NORM (RFC 5740).
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +73,7 @@ impl Format for Norm {
             min: asked.min,
             max: asked.max,
             expect: asked.expect,
-            join_timeout: asked.linger.max(Duration::from_secs(1)),
+            join_timeout: asked.linger,
             content: asked.content,
         })
     }

@@ -26,6 +26,7 @@ pub mod fuzzing;
 #[cfg(test)]
 mod model;
 mod nodes;
+mod probes;
 mod repairs;
 mod rs;
 mod source;

@@ -170,7 +170,12 @@ impl Model {
                 let held = got.blocks.get(&block).unwrap_or(&empty);
                 let missing = usize::from(len).saturating_sub(held.len()) as u8;
                 if missing > 0 {
-                    self.ask(&mut requests, Item { object, id: PayloadId { block, symbol: 0 } }, (len, missing), held);
+                    self.ask(
+                        &mut requests,
+                        Item { object, id: PayloadId { block, symbol: 0 } },
+                        (len, missing),
+                        held,
+                    );
                 }
             }
         }
@@ -183,7 +188,8 @@ impl Model {
         match self.asks {
             Asks::Parity => {
                 let parity = (len..len + super::files::PARITY).filter(lacks);
-                let items: Vec<Item> = parity.chain((0..len).filter(lacks)).take(missing.into()).map(item).collect();
+                let items: Vec<Item> =
+                    parity.chain((0..len).filter(lacks)).take(missing.into()).map(item).collect();
                 codec::push_request(out, Form::Items, request_flags::SEGMENT, &items);
             }
             Asks::Erasures => {
@@ -224,8 +230,8 @@ impl Model {
         let mean = closed.clone().sum::<u32>() as f64 / closed.len().max(1) as f64;
         let open = self.intervals.iter().sum::<u32>() as f64 / self.intervals.len() as f64;
         let loss = 1.0 / mean.max(open).max(1.0);
-        let equation = (2.0 * loss / 3.0).sqrt()
-            + 12.0 * (3.0 * loss / 8.0).sqrt() * loss * (1.0 + 32.0 * loss * loss);
+        let equation =
+            (2.0 * loss / 3.0).sqrt() + 12.0 * (3.0 * loss / 8.0).sqrt() * loss * (1.0 + 32.0 * loss * loss);
         let rate = match has_loss {
             true => Rate::from_bps(8.0 * 1_000.0 / (rtt.as_secs_f64() * equation)),
             false => Rate::of(bytes as u64 * 2, window.max(Span::from_millis(1))),
@@ -244,7 +250,10 @@ impl Model {
         });
         let feedback = Feedback { server, instance: state.instance, response, cc, kind };
         let mut bytes = Vec::new();
-        codec::encode(&mut bytes, &Packet { sequence: 0, source: self.id, message: Message::Feedback(feedback) });
+        codec::encode(
+            &mut bytes,
+            &Packet { sequence: 0, source: self.id, message: Message::Feedback(feedback) },
+        );
         bytes
     }
 

@@ -63,14 +63,8 @@ impl Nodes {
             Some(node) => (node.address == address).then_some(false),
             None if self.known.len() >= MAX_NODES => None,
             None => {
-                let node = Node {
-                    address,
-                    rtt: None,
-                    flags: 0,
-                    rate: 0,
-                    is_unlisted: false,
-                    state: State::Active,
-                };
+                let node =
+                    Node { address, rtt: None, flags: 0, rate: 0, is_unlisted: false, state: State::Active };
                 self.known.insert(id, node);
                 Some(true)
             }

@@ -13,10 +13,12 @@ use super::codec::{
 use super::error::NormError;
 use super::files::{Files, Object};
 use super::nodes::{Nodes, State, node_id, receiver_id};
+use super::probes::Probes;
 use super::repairs::{Repair, Repairs};
 use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl};
-use faircast_core::packet::{Echo, Knows, Layer, Mark, Report, ReportContent, Seq};
+use faircast_core::packet::{Echo, Knows, Layer, Mark, Report, ReportContent};
 use faircast_core::rate::Bounds;
+use faircast_core::rate::formula::Path;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnySource, Scheme};
 use faircast_core::time::{Rate, Span, Time};
@@ -32,16 +34,17 @@ const BASE: Layer = Layer(0);
 /// Maximum number of datagrams in one system call, and maximum number of bytes.
 const MAX_SEGMENTS: usize = 64;
 const MAX_BYTES: usize = 65_000;
-/// Packets whose times of sending are within this period are sent together.
-const BURST: Span = Span::from_millis(1);
+/// Packets whose times of sending are within this period are sent together. The default socket buffer of a receiver holds about 90
+/// packets.
+const BURST: Span = Span::from_micros(500);
 /// Interval of probes before the first data packet.
 const GATHER_EVERY: Span = Span::from_millis(250);
 /// Without an expected number of receivers, the session starts this time after the first answer.
 const GATHER_MORE: Span = Span::from_secs(1);
 /// Minimum interval of probes. Otherwise the interval is the round-trip time of the limiting receiver (RFC 5740, 5.5.1).
 const PROBE_MIN: Span = Span::from_millis(5);
-/// Number of probes whose times of sending are stored.
-const PROBES: usize = 256;
+/// Minimum time over which receivers may measure their received rate. Otherwise it is four round-trip times.
+const MEASURED_OVER: Span = Span::from_millis(250);
 /// Maximum delay of a NACK, in largest round-trip times: the default of RFC 5740.
 const BACKOFF: u8 = 4;
 /// Range of the stated largest round-trip time, and its value before the first measurement. Hosts that are a few milliseconds late
@@ -106,8 +109,7 @@ pub(crate) struct NormSource {
     repairs_in_a_row: u32,
     repairs_left: u64,
     nodes: Nodes,
-    probes: VecDeque<Probe>,
-    probe_sequence: u16,
+    probes: Probes,
     /// Number of announcements of the end of the content since the latest answer or packet.
     flushes: u32,
     phase: Phase,
@@ -130,16 +132,6 @@ struct Position {
     id: PayloadId,
 }
 
-/// A sent probe.
-#[derive(Debug, Clone, Copy)]
-struct Probe {
-    sequence: u16,
-    seq: Seq,
-    sent_at: Time,
-    /// Feedback round of the scheme.
-    round: u8,
-}
-
 struct Clocks {
     probe: Time,
     flush: Time,
@@ -147,6 +139,8 @@ struct Clocks {
     joined: Option<Time>,
     started: Option<Time>,
     data: Time,
+    /// Time since which data is sent without a pause.
+    busy: Time,
     farewell: Time,
     progress: Time,
 }
@@ -172,8 +166,7 @@ impl NormSource {
             repairs_in_a_row: 0,
             repairs_left: FREE_REPAIRS + REPAIRS_PER_PACKET * setup.files.symbols(),
             nodes: Nodes::default(),
-            probes: VecDeque::new(),
-            probe_sequence: 0,
+            probes: Probes::new(setup.unix_secs),
             flushes: 0,
             phase: Phase::Gather,
             clocks: Clocks {
@@ -182,6 +175,7 @@ impl NormSource {
                 joined: None,
                 started: None,
                 data: now,
+                busy: now,
                 farewell: now,
                 progress: now + Span::from_secs(1),
             },
@@ -222,7 +216,11 @@ impl NormSource {
             self.report.receivers += 1;
             self.clocks.joined.get_or_insert(now);
             let address = SocketAddr::new(from, self.setup.group.port());
-            self.events.push_back(Event::Joined { receiver: Some(receiver), host: from.to_string(), address });
+            self.events.push_back(Event::Joined {
+                receiver: Some(receiver),
+                host: from.to_string(),
+                address,
+            });
             self.source.control(SourceControl::Members(self.nodes.members()), now);
         }
         if let Some(cc) = feedback.cc {
@@ -239,31 +237,31 @@ impl NormSource {
 
     /// Passes a report of a receiver to the scheme.
     fn on_report(&mut self, node: NodeId, cc: CcReport, response: (u32, u32), now: Time) {
-        let probe = self.probes.iter().rev().find(|probe| probe.sequence == cc.sequence).copied();
-        let (Some(probe), Some(answered)) = (probe, self.session_time(response)) else { return };
-        // The response is the sending time of the probe plus the time for which the receiver held it.
-        if answered < probe.sent_at || answered > now {
-            self.report.refused += 1;
-            return;
-        }
+        let Some((probe, answered)) = self.probes.answered(cc.sequence, response, now) else { return };
         let rtt = now.since(answered);
         let Some(known) = self.nodes.get_mut(node) else { return };
         known.on_report(rtt, cc.flags, cc.rate);
+        let Some(seq) = probe.seq else { return };
         let has = |flag: u8| cc.flags & flag != 0;
         let mut knows = Knows::default();
+        let mut rate = quantities::rate_of(cc.rate);
         if has(cc_flags::RTT) {
             knows = knows.with(Knows::RTT);
         }
         if !has(cc_flags::START) {
             knows = knows.with(Knows::LOSS);
+            // A receiver reports at most twice its received rate. After a pause this is no statement about the path.
+            if !probe.is_settled {
+                rate = rate.max(self.tcp_rate(rtt, cc.loss));
+            }
         }
         if has(cc_flags::LEAVE) {
             knows = knows.with(Knows::LEAVING);
         }
         let Some(from) = receiver_id(node) else { return };
         let content = ReportContent::Calculated {
-            echo: Echo { seq: probe.seq, hold: answered.since(probe.sent_at) },
-            rate: quantities::rate_of(cc.rate).bps() as f32,
+            echo: Echo { seq, hold: answered.since(probe.sent_at) },
+            rate: rate.bps() as f32,
             stamp: 0,
             round: probe.round,
             knows,
@@ -274,6 +272,17 @@ impl NormSource {
         self.refuse_effects();
         if has(cc_flags::LEAVE) {
             self.leave(node, "it has left the session", now);
+        }
+    }
+
+    /// Returns TCP's rate with this round-trip time and code of a loss event rate; zero without a loss event rate.
+    fn tcp_rate(&self, rtt: Span, loss: u16) -> Rate {
+        match loss {
+            0 => Rate::ZERO,
+            _ => {
+                let packet_size = self.setup.scheme.sending().packet_size;
+                Path::new(packet_size, rtt).tcp_rate(quantities::loss_of(loss))
+            }
         }
     }
 
@@ -353,18 +362,6 @@ impl NormSource {
         }
     }
 
-    /// Returns the session time of a time on the wire; `None` before the start of the session, or far in the future.
-    fn session_time(&self, (secs, micros): (u32, u32)) -> Option<Time> {
-        let secs = u64::from(secs.wrapping_sub(self.setup.unix_secs as u32));
-        let is_near = secs < u64::from(u32::MAX / 2) && micros < 1_000_000;
-        is_near.then(|| Time::from_nanos(secs * 1_000_000_000 + u64::from(micros) * 1_000))
-    }
-
-    fn wire_time(&self, now: Time) -> (u32, u32) {
-        let (secs, nanos) = (now.as_nanos() / 1_000_000_000, now.as_nanos() % 1_000_000_000);
-        ((self.setup.unix_secs + secs) as u32, (nanos / 1_000) as u32)
-    }
-
     /// Returns whether all content has been sent once.
     fn has_sent_all(&self) -> bool {
         self.next.object >= self.setup.files.objects.len()
@@ -430,7 +427,8 @@ impl NormSource {
             return;
         }
         self.clocks.flush = now + (self.grtt() * 2).max(FLUSH_MIN);
-        let room = self.setup.scheme.sending().packet_size as usize - self.setup.overhead - codec::DATA_HEADER_LEN;
+        let room =
+            self.setup.scheme.sending().packet_size as usize - self.setup.overhead - codec::DATA_HEADER_LEN;
         let pending = self.nodes.pending().count();
         // Each announcement names other receivers, if one has no room for all of them.
         let skipped = (self.flushes as usize * (room / 4)) % pending;
@@ -519,34 +517,34 @@ impl NormSource {
         let seen = self.source.observe();
         let mut nodes = Vec::new();
         self.nodes.write_list(seen.limiting.and_then(node_id), &mut nodes);
-        self.probe_sequence = self.probe_sequence.wrapping_add(1);
         let command = Command::Cc {
-            sequence: self.probe_sequence,
-            sent: self.wire_time(now),
+            sequence: self.probes.next_sequence(),
+            sent: self.probes.wire_time(now),
             rate: Some(quantities::rate_code(seen.rate)),
             nodes: CcNodes(&nodes),
         };
         self.encode(SenderMessage::Command(command), out);
-        let stamp = self.depart(out.len(), now);
-        let round = match stamp.mark {
-            Mark::Equation { round, .. } => round,
+        let interval = self.probe_interval();
+        // While no data is sent, probes only measure round-trip times: rates of receivers would be those of the probes.
+        let is_active = self.phase == Phase::Gather || now.since(self.clocks.data) <= interval * 2;
+        let stamp = is_active.then(|| self.depart(out.len(), now));
+        let round = match stamp.map(|stamp| stamp.mark) {
+            Some(Mark::Equation { round, .. }) => round,
             _ => 0,
         };
-        if self.probes.len() == PROBES {
-            self.probes.pop_front();
-        }
-        // Receivers know the time in microseconds.
-        let sent_at = Time::from_nanos(now.as_nanos() / 1_000 * 1_000);
-        self.probes.push_back(Probe { sequence: self.probe_sequence, seq: stamp.seq, sent_at, round });
+        let is_settled = now.since(self.clocks.busy) >= (seen.rtt * 4).max(MEASURED_OVER);
+        self.probes.record((stamp.map(|stamp| stamp.seq), round), is_settled, now);
         self.report.probes += 1;
-        self.clocks.probe = now
-            + match self.phase {
-                Phase::Gather => GATHER_EVERY,
-                _ => {
-                    let packet = seen.rate.span_of(self.setup.scheme.sending().packet_size.into());
-                    seen.rtt.max(packet).max(PROBE_MIN)
-                }
-            };
+        self.clocks.probe = now + interval;
+    }
+
+    fn probe_interval(&self) -> Span {
+        if self.phase == Phase::Gather {
+            return GATHER_EVERY;
+        }
+        let seen = self.source.observe();
+        let packet = seen.rate.span_of(self.setup.scheme.sending().packet_size.into());
+        seen.rtt.max(packet).max(PROBE_MIN)
     }
 
     /// Counts a packet with this number of bytes of UDP payload.
@@ -645,6 +643,9 @@ impl NormSource {
             None => {}
         }
         self.clocks.started.get_or_insert(now);
+        if now.since(self.clocks.data) > MEASURED_OVER.max(self.probe_interval() * 2) {
+            self.clocks.busy = now;
+        }
         (self.clocks.data, self.clocks.flush, self.flushes) = (now, now, 0);
         Ok(())
     }
@@ -683,13 +684,15 @@ impl NormSource {
                     (None, Some(joined)) => joined + GATHER_MORE,
                     _ => Time::ZERO + self.setup.join_timeout,
                 };
-                let is_complete = self.setup.expect.is_some_and(|expect| self.nodes.len() as u64 >= expect.into());
+                let is_complete =
+                    self.setup.expect.is_some_and(|expect| self.nodes.len() as u64 >= expect.into());
                 wake = wake.min(self.clocks.probe).min(if is_complete { now } else { start });
             }
             Phase::Send => {
                 wake = wake.min(self.clocks.probe).min(self.source.deadline()).min(self.data_at());
                 if self.has_sent_all() && self.repairs.is_empty() {
-                    wake = wake.min(if self.nodes.pending().next().is_none() { now } else { self.clocks.flush });
+                    wake =
+                        wake.min(if self.nodes.pending().next().is_none() { now } else { self.clocks.flush });
                 }
             }
             Phase::Close { .. } => wake = wake.min(self.clocks.farewell),

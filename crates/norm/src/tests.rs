@@ -1,7 +1,10 @@
 //! A source and receivers in simulated time.
 
 use super::NormSendReport;
-use super::codec::{self, Command, Feedback, FeedbackKind, Form, Item, Message, Packet, PayloadId, Requests, SenderMessage, request_flags};
+use super::codec::{
+    self, Command, Feedback, FeedbackKind, Form, Item, Message, Packet, PayloadId, Requests, SenderMessage,
+    request_flags,
+};
 use super::files::Files;
 use super::model::{Asks, Model};
 use super::nodes::MAX_NODES;
@@ -72,7 +75,8 @@ pub(super) fn setup(directory: &Path, files: &[(&str, usize)], expect: Option<u3
         std::fs::create_dir_all(path.parent().expect("it has a parent")).expect("the directory is ours");
         std::fs::write(path, content(name, *len)).expect("the directory is ours");
     }
-    let tops: BTreeSet<&str> = files.iter().map(|(name, _)| name.split('/').next().expect("a part")).collect();
+    let tops: BTreeSet<&str> =
+        files.iter().map(|(name, _)| name.split('/').next().expect("a part")).collect();
     let paths: Vec<_> = tops.into_iter().map(|top| directory.join(top)).collect();
     let (files, warnings) = Files::look(&paths, SEGMENT).expect("they can be read");
     assert_eq!(warnings, Vec::<String>::new());
@@ -115,10 +119,13 @@ fn run(plan: &Plan) -> Outcome {
         while source.poll_event().is_some() {}
         for (bytes, to) in take_all(&mut source, now) {
             assert_eq!(to, GROUP);
-            if let Ok(Packet { message: Message::Sender(_, SenderMessage::Data { object, .. }), .. }) = codec::parse(&bytes) {
+            if let Ok(Packet { message: Message::Sender(_, SenderMessage::Data { object, .. }), .. }) =
+                codec::parse(&bytes)
+            {
                 recent.retain(|(at, _)| now.since(*at) < Span::from_millis(100));
                 recent.push((now, object.id));
-                files_at_once = files_at_once.max(recent.iter().map(|(_, id)| id).collect::<BTreeSet<_>>().len());
+                files_at_once =
+                    files_at_once.max(recent.iter().map(|(_, id)| id).collect::<BTreeSet<_>>().len());
             }
             let Some(at) = pipe.pass(bytes.len() as u64 + 28, now) else { continue };
             for receiver in (0..receivers.len()).filter(|_| rng.unit() >= plan.loss).collect::<Vec<_>>() {
@@ -148,7 +155,8 @@ fn run(plan: &Plan) -> Outcome {
             }
         }
         answers.extend(receivers.iter_mut().map(|receiver| receiver.on_time(now)).enumerate());
-        for (receiver, bytes) in answers.into_iter().filter_map(|(receiver, bytes)| Some((receiver, bytes?))) {
+        for (receiver, bytes) in answers.into_iter().filter_map(|(receiver, bytes)| Some((receiver, bytes?)))
+        {
             let is_mute = receiver + plan.mute >= receivers.len() && !is_answer_to_probe(&bytes);
             if !is_mute && rng.unit() >= plan.loss {
                 number += 1;

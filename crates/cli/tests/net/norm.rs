@@ -10,7 +10,7 @@ const GROUP: &str = "239.255.70.30:6003";
 
 /// Two receivers, and one behind a link that loses packets in both directions.
 const LOSSY: &str = "
-    host source
+    host source groups=all
     host near groups=all
     host far groups=all
     host lossy groups=all
@@ -86,7 +86,9 @@ impl Stage {
     pub fn is_clean(&self, pcap: &Path) {
         let decode = format!("udp.port=={},norm", GROUP.split_once(':').expect("it has a port").1);
         assert_eq!(must(warnings(pcap, &["-d", &decode])), Vec::<String>::new());
-        for kind in ["norm.type == 1", "norm.type == 2", "norm.flavor == 1", "norm.flavor == 2", "norm.flavor == 4"] {
+        for kind in
+            ["norm.type == 1", "norm.type == 2", "norm.flavor == 1", "norm.flavor == 2", "norm.flavor == 4"]
+        {
             let args = ["-n", "-r", &text(pcap), "-d", &decode, "-c", "1000000", "-Y", kind];
             let shown = must(run("tshark", &args, Duration::from_secs(120)));
             assert!(!shown.stdout.is_empty(), "no message with {kind}");
@@ -127,7 +129,8 @@ fn libnorm_receivers_get_files_and_trees_despite_losses() {
     let Some(stage) = Stage::set() else { return };
     let lab = must(EmulatedLab::start(&stage.root, LOSSY));
     let image = stage.file("image", 6_000_001);
-    let tree: Vec<(String, usize)> = (0..40).map(|n| (format!("tree/part{}/file-{n}", n % 3), 100 * n)).collect();
+    let tree: Vec<(String, usize)> =
+        (0..40).map(|n| (format!("tree/part{}/file-{n}", n % 3), 100 * n)).collect();
     tree.iter().for_each(|(name, bytes)| drop(stage.file(name, *bytes)));
     let capture = must(Capture::start(lab.host("source"), "udp", &stage.path("session.pcap")));
     let hosts = [("near", 2), ("far", 3), ("lossy", 4)];

@@ -3,7 +3,10 @@
 use super::*;
 
 fn bytes(hex: &str) -> Vec<u8> {
-    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex digits")).collect()
+    (0..hex.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex digits"))
+        .collect()
 }
 
 const STATE: SenderState = SenderState { instance: 1, grtt: 76, backoff: 1, group_size: 0 };
@@ -124,12 +127,14 @@ fn samples() -> Vec<Vec<u8>> {
     push_request(&mut requests, Form::Erasures, request_flags::SEGMENT, &[item(7, 3)]);
     push_request(&mut requests, Form::Items, request_flags::INFO, &[item(0, 0)]);
     let parsed = Requests::parse(&requests).expect("they are requests");
-    assert_eq!(parsed.iter().map(|request| request.form).collect::<Vec<_>>(), [Form::Ranges, Form::Erasures, Form::Items]);
-    assert_eq!(parsed.iter().flat_map(|request| request.ranges()).collect::<Vec<_>>(), [
-        (ranges[0], ranges[1]),
-        (item(7, 3), item(7, 3)),
-        (item(0, 0), item(0, 0)),
-    ]);
+    assert_eq!(
+        parsed.iter().map(|request| request.form).collect::<Vec<_>>(),
+        [Form::Ranges, Form::Erasures, Form::Items]
+    );
+    assert_eq!(
+        parsed.iter().flat_map(|request| request.ranges()).collect::<Vec<_>>(),
+        [(ranges[0], ranges[1]), (item(7, 3), item(7, 3)), (item(0, 0), item(0, 0)),]
+    );
     let report = CcReport { sequence: 5, flags: cc_flags::RTT, rtt: 100, loss: 600, rate: 0x2345 };
     let id = PayloadId { block: 0x12_3456, symbol: 78 };
     let bare = ObjectHeader { fti: None, ..OBJECT };
@@ -205,6 +210,11 @@ fn corpus_has_every_sample() {
             std::fs::create_dir_all(&directory).expect("the source tree can be written");
             std::fs::write(&path, bytes).expect("the source tree can be written");
         }
-        assert_eq!(std::fs::read(&path).ok().as_ref(), Some(bytes), "{}; FAIRCAST_BLESS=1 writes it", path.display());
+        assert_eq!(
+            std::fs::read(&path).ok().as_ref(),
+            Some(bytes),
+            "{}; FAIRCAST_BLESS=1 writes it",
+            path.display()
+        );
     }
 }

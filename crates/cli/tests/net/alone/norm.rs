@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// A source and a TCP sender behind one bottleneck. The link of one receiver loses random packets.
 const SHARED: &str = "
-    host source
+    host source groups=all
     host sender
     host near groups=all
     host far groups=all
