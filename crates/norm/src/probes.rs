@@ -1,7 +1,9 @@
-//! The probes of a session: their numbers, and the clock of their times on the wire.
+//! The probes of a session: their numbers, the clock of their times on the wire, and the reports in their answers.
 
-use faircast_core::packet::Seq;
-use faircast_core::time::Time;
+use super::codec::{CcReport, cc_flags, quantities};
+use faircast_core::packet::{Echo, Knows, ReportContent, Seq};
+use faircast_core::rate::formula::Path;
+use faircast_core::time::{Span, Time};
 use std::collections::VecDeque;
 
 /// Number of probes whose times of sending are stored.
@@ -19,6 +21,37 @@ pub(super) struct Probe {
     pub(super) sent_at: Time,
     /// Feedback round of the scheme.
     pub(super) round: u8,
+}
+
+impl Probe {
+    /// Returns the report of a receiver for the scheme; `None` for a probe without data packets before it. `answered` is the time
+    /// from [`Probes::answered`], followed by the round-trip time and the packet size.
+    pub(super) fn report(
+        &self,
+        cc: &CcReport,
+        answered: Time,
+        (rtt, packet_size): (Span, u16),
+    ) -> Option<ReportContent> {
+        let has = |flag: u8| cc.flags & flag != 0;
+        let mut rate = quantities::rate_of(cc.rate);
+        // A receiver reports at most twice its received rate. After a pause this is no statement about the path.
+        if !has(cc_flags::START) && !self.is_settled && cc.loss > 0 {
+            rate = rate.max(Path::new(packet_size, rtt).tcp_rate(quantities::loss_of(cc.loss)));
+        }
+        let known = [
+            (has(cc_flags::RTT), Knows::RTT),
+            (!has(cc_flags::START), Knows::LOSS),
+            (has(cc_flags::LEAVE), Knows::LEAVING),
+        ];
+        let knows = known.iter().filter(|(is_known, _)| *is_known);
+        Some(ReportContent::Calculated {
+            echo: Echo { seq: self.seq?, hold: answered.since(self.sent_at) },
+            rate: rate.bps() as f32,
+            stamp: 0,
+            round: self.round,
+            knows: knows.fold(Knows::default(), |all, (_, one)| all.with(*one)),
+        })
+    }
 }
 
 /// The latest probes.
@@ -74,7 +107,6 @@ impl Probes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use faircast_core::time::Span;
 
     #[test]
     fn only_possible_times_of_known_probes_are_answers() {
@@ -97,5 +129,29 @@ mod tests {
             probes.record((None, 4), false, now);
         });
         assert!(probes.answered(sequence, (1, 1), now).is_none());
+    }
+    #[test]
+    fn reported_rate_after_a_pause_is_at_least_that_of_the_losses() {
+        let mut probe =
+            Probe { sequence: 1, seq: Some(Seq(3)), is_settled: true, sent_at: Time::ZERO, round: 5 };
+        // 1,000 bytes per second, and a loss event rate of one percent.
+        let cc = CcReport { sequence: 1, flags: cc_flags::RTT, rtt: 100, loss: 655, rate: 410 << 4 | 3 };
+        let rate = |probe: &Probe, cc: &CcReport| {
+            let Some(ReportContent::Calculated { rate, knows, .. }) =
+                probe.report(cc, Time::ZERO, (Span::from_millis(100), 1_000))
+            else {
+                panic!("there was data");
+            };
+            (rate, knows)
+        };
+        let known = Knows::RTT.with(Knows::LOSS);
+        assert!((rate(&probe, &cc).0 - 8_000.0).abs() < 20.0 && rate(&probe, &cc).1 == known);
+        probe.is_settled = false;
+        assert!(rate(&probe, &cc).0 > 500_000.0);
+        // A received rate from the start phase stays.
+        let start = CcReport { flags: cc_flags::RTT | cc_flags::START, ..cc };
+        assert!((rate(&probe, &start).0 - 8_000.0).abs() < 20.0 && rate(&probe, &start).1 == Knows::RTT);
+        probe.seq = None;
+        assert_eq!(probe.report(&cc, Time::ZERO, (Span::from_millis(100), 1_000)), None);
     }
 }

@@ -98,7 +98,7 @@ impl Repairs {
                 let (Some(from), Some(to)) = (object_of(first.object), object_of(last.object)) else {
                     continue;
                 };
-                for object in from..=to {
+                for (object, described) in objects.iter().enumerate().take(to + 1).skip(from) {
                     if left == 0 {
                         return;
                     }
@@ -109,7 +109,7 @@ impl Repairs {
                     }
                     let from = if object > from { START } else { first.id };
                     let to = if object < to { END } else { last.id };
-                    for (block, wanted) in wanted(&request, &objects[object], from, to) {
+                    for (block, wanted) in wanted(&request, described, from, to) {
                         let key = (object, block);
                         if left == 0 || key >= sent {
                             break;

@@ -16,9 +16,8 @@ use super::nodes::{Nodes, State, node_id, receiver_id};
 use super::probes::Probes;
 use super::repairs::{Repair, Repairs};
 use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl};
-use faircast_core::packet::{Echo, Knows, Layer, Mark, Report, ReportContent};
+use faircast_core::packet::{Layer, Mark, Report};
 use faircast_core::rate::Bounds;
-use faircast_core::rate::formula::Path;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnySource, Scheme};
 use faircast_core::time::{Rate, Span, Time};
@@ -241,48 +240,15 @@ impl NormSource {
         let rtt = now.since(answered);
         let Some(known) = self.nodes.get_mut(node) else { return };
         known.on_report(rtt, cc.flags, cc.rate);
-        let Some(seq) = probe.seq else { return };
-        let has = |flag: u8| cc.flags & flag != 0;
-        let mut knows = Knows::default();
-        let mut rate = quantities::rate_of(cc.rate);
-        if has(cc_flags::RTT) {
-            knows = knows.with(Knows::RTT);
-        }
-        if !has(cc_flags::START) {
-            knows = knows.with(Knows::LOSS);
-            // A receiver reports at most twice its received rate. After a pause this is no statement about the path.
-            if !probe.is_settled {
-                rate = rate.max(self.tcp_rate(rtt, cc.loss));
-            }
-        }
-        if has(cc_flags::LEAVE) {
-            knows = knows.with(Knows::LEAVING);
-        }
-        let Some(from) = receiver_id(node) else { return };
-        let content = ReportContent::Calculated {
-            echo: Echo { seq, hold: answered.since(probe.sent_at) },
-            rate: rate.bps() as f32,
-            stamp: 0,
-            round: probe.round,
-            knows,
-        };
+        let packet_size = self.setup.scheme.sending().packet_size;
+        let content = probe.report(&cc, answered, (rtt, packet_size));
+        let (Some(content), Some(from)) = (content, receiver_id(node)) else { return };
         let report = Report { from, layer: BASE, content };
         let mut cx = Cx { now, rng: &mut self.setup.rng, effects: &mut self.effects };
         self.source.on_report(&report, &mut cx);
         self.refuse_effects();
-        if has(cc_flags::LEAVE) {
+        if cc.flags & cc_flags::LEAVE != 0 {
             self.leave(node, "it has left the session", now);
-        }
-    }
-
-    /// Returns TCP's rate with this round-trip time and code of a loss event rate; zero without a loss event rate.
-    fn tcp_rate(&self, rtt: Span, loss: u16) -> Rate {
-        match loss {
-            0 => Rate::ZERO,
-            _ => {
-                let packet_size = self.setup.scheme.sending().packet_size;
-                Path::new(packet_size, rtt).tcp_rate(quantities::loss_of(loss))
-            }
         }
     }
 

@@ -64,6 +64,9 @@ struct Outcome {
     files_at_once: usize,
 }
 
+/// A packet in transit: receiver (`None`: the source), sender, bytes.
+type InTransit = (Option<usize>, SocketAddr, Vec<u8>);
+
 fn content(name: &str, len: usize) -> Vec<u8> {
     let mut rng = Rng::new(name.len() as u64 + len as u64, 0);
     (0..len).map(|_| rng.below(256) as u8).collect()
@@ -108,8 +111,8 @@ fn run(plan: &Plan) -> Outcome {
     let mut receivers: Vec<Model> =
         plan.receivers.iter().enumerate().map(|(n, asks)| Model::new(n as u32 + 2, *asks)).collect();
     let (mut rng, mut pipe) = (Rng::new(3, 0), Pipe::new(Link::after(DELAY).at(plan.link).fifo(60_000)));
-    // Packets in transit: time and number, receiver (`None`: the source), sender, bytes.
-    let mut calendar: BTreeMap<(Time, u64), (Option<usize>, SocketAddr, Vec<u8>)> = BTreeMap::new();
+    // Packets in transit, by time of arrival and number.
+    let mut calendar: BTreeMap<(Time, u64), InTransit> = BTreeMap::new();
     let (mut now, mut number) = (Time::ZERO, 0);
     let mut recent: Vec<(Time, u16)> = Vec::new();
     let mut files_at_once = 0;

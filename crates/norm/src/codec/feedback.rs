@@ -150,7 +150,7 @@ impl<'a> Request<'a> {
         let (flags, len) = (reader.u8()?, usize::from(reader.u16()?));
         let items = reader.take(len)?;
         let entry = if form == Form::Ranges { 2 * Item::LEN } else { Item::LEN };
-        if len % entry != 0 {
+        if !len.is_multiple_of(entry) {
             return Err(ParseError::List(len));
         }
         let mut each = Reader::new(items);

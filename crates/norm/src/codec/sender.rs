@@ -251,7 +251,7 @@ impl<'a> Command<'a> {
                 let (object, id) = (header.u16()?, PayloadId::from_bits(header.u32()?));
                 while header.extension()?.is_some() {}
                 let entry = if kind == FLUSH { 4 } else { 2 };
-                if body.len() % entry != 0 {
+                if !body.len().is_multiple_of(entry) {
                     return Err(ParseError::List(body.len()));
                 }
                 Ok(match kind {
@@ -268,7 +268,7 @@ impl<'a> Command<'a> {
                         rate = Some(Reader::new(content).u16()?);
                     }
                 }
-                if body.len() % CcNode::LEN != 0 {
+                if !body.len().is_multiple_of(CcNode::LEN) {
                     return Err(ParseError::List(body.len()));
                 }
                 Ok(Command::Cc { sequence, sent, rate, nodes: CcNodes(body) })
