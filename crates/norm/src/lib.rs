@@ -85,11 +85,11 @@ impl NormSend {
     }
 }
 
-/// Configuration of a receiver. There is none: this crate has only a source.
+/// Configuration of a receiver, without values: this crate has only a source.
 #[derive(Debug, Clone)]
 pub enum NormReceive {}
 
-/// Result of a receiver. There is none: this crate has only a source.
+/// Result of a receiver, without values: this crate has only a source.
 #[derive(Debug, Serialize)]
 pub enum NormReceiveReport {}
 

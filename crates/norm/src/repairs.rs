@@ -141,7 +141,7 @@ impl Repairs {
         }
     }
 
-    /// Returns the time from which repairs are sent; `None` if there are none.
+    /// Returns the time from which repairs are sent; `None` without pending repairs.
     pub(super) fn begin_at(&self) -> Option<Time> {
         self.begin_at
     }

@@ -254,7 +254,7 @@ fn receiver_without_acknowledgement_is_named_and_stops_nothing() {
 }
 
 #[test]
-fn missing_receivers_are_counted_and_a_group_without_any_is_an_error() {
+fn missing_receivers_are_counted_and_an_empty_group_is_an_error() {
     let plan = Plan { expect: Some(6), loss: 0.0, ..Plan::default() };
     let sent = run(&plan).sent.expect("the source ends well");
     assert_eq!((sent.absent, sent.completed, sent.ok), (2, 4, false));
