@@ -52,9 +52,9 @@ impl<'a> Reader<'a> {
     /// Reads the next header extension: its type and its content. `None` at the end of the header.
     pub(super) fn extension(&mut self) -> Result<Option<(u8, &'a [u8])>, ParseError> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let [het, hel, ..] = *rest else { return Ok(None) };
+        let [het, length, ..] = *rest else { return Ok(None) };
         // Types above 127 have one word.
-        let words = if het > 127 { 1 } else { usize::from(hel) };
+        let words = if het > 127 { 1 } else { usize::from(length) };
         let whole = rest.get(..words * 4).filter(|whole| !whole.is_empty());
         let whole = whole.ok_or(ParseError::Extension(het))?;
         self.at += whole.len();
