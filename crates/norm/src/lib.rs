@@ -95,7 +95,6 @@ pub enum NormReceiveReport {}
 
 /// Result of a source.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-#[non_exhaustive]
 pub struct NormSendReport {
     /// Whether all expected and known receivers have acknowledged all content.
     pub ok: bool,
