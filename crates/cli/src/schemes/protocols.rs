@@ -111,6 +111,30 @@ pub fn as_text(entry: &Entry, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\nIn scenarios: kind = \"{},OPTION=VALUE,...\"", entry.name)
 }
 
+/// Returns a row of the page for each option: the option, its values, its meaning, and its value in each preset, or the default
+/// of a protocol without presets.
+#[cfg(test)]
+fn rows(listed: &Listed) -> Vec<String> {
+    let row = |Described { name, takes, meaning, .. }: Described| {
+        let value = |protocol: &Protocol| if name == "preset" { String::new() } else { protocol.get(name) };
+        let values: Vec<String> = match &listed.presets[..] {
+            [] => vec![listed.default(name)],
+            presets => presets.iter().map(|(_, protocol)| value(protocol)).collect(),
+        };
+        format!("| `{name}` | {} | {meaning} | {} |\n", takes.replace('|', "\\|"), values.join(" | "))
+    };
+    listed.usual.options().into_iter().map(row).collect()
+}
+
+/// Returns a table of the page with these rows.
+#[cfg(test)]
+fn table(listed: &Listed, rows: &[String]) -> String {
+    let presets: Vec<String> = listed.presets.iter().map(|(name, _)| format!("`{name}`")).collect();
+    let values = if presets.is_empty() { vec!["default".to_owned()] } else { presets };
+    let rule = "---|".repeat(values.len());
+    format!("\n| option | takes | meaning | {} |\n|---|---|---|{rule}\n{}", values.join(" | "), rows.concat())
+}
+
 /// Returns the page `docs/tcp.md`.
 #[cfg(test)]
 fn markdown() -> String {
@@ -125,26 +149,23 @@ fn markdown() -> String {
          `linux` those of Linux, `linux2.4` those of its kernel 2.4. Times are in seconds, windows in packets.\n\
          Without jitter, flows stay synchronized: [phase effects](phase-effects.md).\n",
     );
-    for entry in faircast_unicast::CATALOGUE {
-        let listed = Listed::of(entry);
-        let presets: String = listed.presets.iter().map(|(name, _)| format!(" `{name}` |")).collect();
-        let rule = "---|".repeat(listed.presets.len());
-        write!(
-            page,
-            "\n## `{}`\n\n{} ({}).\n\n| option | takes | meaning | default |{presets}\n|---|---|---|---|{rule}\n",
-            entry.name, entry.summary, entry.source
-        )
-        .expect("a string takes everything");
-        for Described { name, takes, meaning, .. } in listed.usual.options() {
-            let value = |protocol: &Protocol| match name {
-                "preset" => String::new(),
-                _ => protocol.get(name),
-            };
-            let values: String =
-                listed.presets.iter().map(|(_, protocol)| format!(" {} |", value(protocol))).collect();
-            let (takes, default) = (takes.replace('|', "\\|"), listed.default(name));
-            writeln!(page, "| `{name}` | {takes} | {meaning} | {default} |{values}")
-                .expect("a string takes everything");
+    let is_tcp = |listed: &Listed| listed.entry.name.starts_with("tcp-");
+    let all: Vec<Listed> = faircast_unicast::CATALOGUE.iter().map(Listed::of).collect();
+    let tcp = all.iter().find(|listed| is_tcp(listed)).expect("the catalogue has TCP");
+    let common = rows(tcp);
+    page.push_str("\n## Options of all `tcp-` protocols\n\nThe default is the value of the protocol's default preset.\n");
+    page.push_str(&table(tcp, &common));
+    for listed in &all {
+        let Entry { name, summary, source } = listed.entry;
+        write!(page, "\n## `{name}`\n\n{summary} ({source}).").expect("a string takes everything");
+        if let Some(preset) = listed.preset() {
+            write!(page, " Default preset: `{preset}`.").expect("a string takes everything");
+        }
+        page.push('\n');
+        let shared: &[String] = if is_tcp(listed) { &common } else { &[] };
+        let own: Vec<String> = rows(listed).into_iter().filter(|row| !shared.contains(row)).collect();
+        if !own.is_empty() {
+            page.push_str(&table(listed, &own));
         }
     }
     page
