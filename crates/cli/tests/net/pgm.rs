@@ -164,13 +164,22 @@ fn openpgm_receives_units_and_fragments_despite_losses() {
     let lab = must(EmulatedLab::shared(&stage.root, LOSSY));
     let (content, lines) = stage.lines("file", 1_000_000);
     for (port, messages, units) in [(5_772, "lines", lines), (5_773, "5000", content.len().div_ceil(5_000))] {
-        let capture = must(Capture::start(lab.host("near"), "udp", &stage.path("units.pcap")));
+        let capture = must(Capture::start(lab.host("source"), "udp", &stage.path("units.pcap")));
         let receivers = ["near", "far"].map(|host| stage.plain(&lab, host, port, content.len(), 0));
         let more =
             ["--cc", "le-sbcc", "--framing", "none", "--message", messages, "--min", "1M", "--max", "8M"];
         let source = stage.send(&lab, "file", port, &more).succeeds(60);
-        receivers.into_iter().for_each(|task| finish(task, 40));
-        stage.is_clean(&must(capture.stop()), port, &["0", "4", "5", "8", "10"]);
+        let ended = receivers.map(|task| task.finish(Duration::from_secs(40)).and_then(|done| done.ok()));
+        let pcap = must(capture.stop());
+        for done in ended {
+            let done = done.unwrap_or_else(|why| {
+                let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pgm.pcap");
+                must(std::fs::copy(&pcap, &kept));
+                panic!("{why}\nsource: {source:?}\npackets at the source: {}", kept.display())
+            });
+            assert!(done.stdout.contains("received"), "{}", done.stdout);
+        }
+        stage.is_clean(&pcap, port, &["0", "4", "5", "8", "10"]);
         ["near", "far"].iter().for_each(|host| stage.has(host, &content));
         assert_eq!(source.number("messages"), units as f64);
     }
