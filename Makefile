@@ -64,7 +64,7 @@ lint-spelling:
 # Everything, and the command without the simulator.
 lint-clippy:
 	$(CARGO) clippy --workspace --all-targets --features faircast-cli/tracing -- -D warnings
-	$(CARGO) clippy --workspace --no-default-features -- -D warnings
+	$(CARGO) clippy -p faircast-cli -p faircast --no-default-features -- -D warnings
 
 lint-doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
