@@ -69,8 +69,9 @@ fn relay_with_the_hop_key_serves_receivers_and_cannot_decrypt() {
     must(capture.stop());
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
     let payloads = must(fields(&pcap, "udp", &["udp.payload"]));
-    // The content takes 1,400 packets on each side of the relay. On a busy host, the capture misses some.
-    assert!(payloads.len() > 1_000, "{}", payloads.len());
+    // Segmentation offload joins packets, more of them on a busy host, so their number varies. The content passes twice.
+    let bytes: usize = payloads.iter().map(|row| row[0].len() / 2).sum();
+    assert!(bytes > 4_000_000, "{bytes} bytes in {} packets", payloads.len());
     let words: String = WORDS[..20].iter().map(|byte| format!("{byte:02x}")).collect();
     assert!(!payloads.iter().any(|row| row[0].contains(&words)), "a capture shows content");
 }
