@@ -14,7 +14,7 @@ pub fn alc(input: &[u8]) {
         assert_eq!(Rlc::from_bytes(&rlc.to_bytes()), Some(rlc));
     }
     let mut again = Vec::new();
-    // Object lengths have 40 bits with RaptorQ and 48 bits with other codes, so every parsed length can be encoded.
+    // Object lengths have 40 bits with RaptorQ and 48 bits with all other codes, so every parsed length can be encoded.
     codec::encode(&mut again, &read).expect("what was read can be written");
     assert_eq!(codec::parse(&again).expect("what was written is whole"), read);
 }

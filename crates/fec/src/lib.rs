@@ -1,31 +1,50 @@
-//! Erasure codes behind a common trait.
+//! Erasure codes. The [`Shape`] of a block names its code.
 //!
 //! A block is `K` source symbols of `T` bytes. Source symbols (symbols `0..K`) are sent unchanged. All other symbols are repair
-//! symbols: each can replace any missing symbol. Any `K` different symbols almost always suffice to decode the block.
+//! symbols: each can replace any missing symbol. Any `K` different symbols, or a few more, suffice to decode the block.
 //!
 //! | module | code |
 //! |---|---|
-//! | [`raptorq`] | RaptorQ (RFC 6330), the default: practically unlimited repair symbols, any `K` up to 56,403 |
+//! | `raptorq` | RaptorQ (RFC 6330), the default: practically unlimited repair symbols, any `K` up to 56,403 |
+//! | `raptor` | Raptor (RFC 5053): symbols with numbers of 16 bits, `K` from 4 to 8,192, two or three symbols more than `K` |
 
+mod block;
+mod gathered;
 mod octet;
-pub mod raptorq;
+mod raptor;
+mod raptorq;
 
-pub use crate::raptorq::{BlockEncoder, RaptorQ, decode};
+pub use crate::block::{BlockEncoder, decode};
 
 /// Largest number of source symbols in a block (RFC 6330, 5.1.2: `K'_max`). Coding such a block takes seconds and hundreds of
 /// megabytes. A format should use far smaller blocks.
 pub const MAX_SYMBOLS: u16 = 56_403;
 
-/// All symbol sizes are multiples of this number of bytes.
+/// All symbol sizes of RaptorQ are multiples of this number of bytes.
 pub const ALIGNMENT: u16 = 8;
 
-/// Upper bound (exclusive) of symbol IDs. RFC 6330, 3.2 gives symbol IDs 24 bits; the bound leaves room for the padding of a
+/// Smallest number of source symbols in a block with Raptor (RFC 5053, 5.7: the table of systematic indices).
+pub const MIN_RAPTOR: u16 = 4;
+/// Largest number of source symbols in a block with Raptor.
+pub const MAX_RAPTOR: u16 = 8_192;
+
+/// Upper bound (exclusive) of symbol IDs with RaptorQ. RFC 6330, 3.2 gives symbol IDs 24 bits; the bound leaves room for the padding of a
 /// block (at most 559 symbols).
 pub const MAX_ESI: u32 = (1 << 24) - 1024;
 
-/// The shape of a block: `K` source symbols of `T` bytes.
+/// An erasure code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// RaptorQ (RFC 6330).
+    RaptorQ,
+    /// Raptor (RFC 5053).
+    Raptor,
+}
+
+/// The shape of a block: its code, and `K` source symbols of `T` bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
+    code: Code,
     symbols: u16,
     symbol_size: u16,
 }
@@ -36,7 +55,10 @@ pub enum FecError {
     /// `K` is out of range.
     #[error("a block of {0} symbols; use 1 to {MAX_SYMBOLS}")]
     Symbols(u16),
-    /// `T` is zero or not a multiple of [`ALIGNMENT`].
+    /// `K` is out of range for Raptor.
+    #[error("a block of {0} symbols; Raptor has blocks of {MIN_RAPTOR} to {MAX_RAPTOR}")]
+    RaptorSymbols(u16),
+    /// `T` is zero or, with RaptorQ, not a multiple of [`ALIGNMENT`].
     #[error("symbols of {0} bytes; use a multiple of {ALIGNMENT} above 0")]
     SymbolSize(u16),
     /// The block is not `K * T` bytes long.
@@ -48,12 +70,14 @@ pub enum FecError {
         found: usize,
     },
     /// The ID does not belong to a repair symbol.
-    #[error("symbol {esi} is not a repair symbol: the block has {symbols} source symbols, so repair symbols are {symbols} to {}", MAX_ESI - 1)]
+    #[error("symbol {esi} is not a repair symbol: the block has {symbols} source symbols, so repair symbols are {symbols} to {}", .end - 1)]
     NotARepair {
         /// Requested symbol ID.
         esi: u32,
         /// Number of source symbols, `K`.
         symbols: u16,
+        /// Upper bound (exclusive) of symbol IDs.
+        end: u32,
     },
     /// The buffer for a symbol is not `T` bytes long.
     #[error("the buffer has {found} bytes, but a symbol has {expected}")]
@@ -63,22 +87,6 @@ pub enum FecError {
         /// Actual length, bytes.
         found: usize,
     },
-}
-
-/// An erasure code.
-pub trait ErasureCode {
-    /// Encoder of one block.
-    type Encoder: RepairSource;
-
-    /// Returns an encoder for a block. The encoding is deferred until the first repair symbol is requested.
-    ///
-    /// # Errors
-    /// [`FecError::BlockLength`] when the block is not `K * T` bytes long.
-    fn encoder(&self, shape: Shape, block: Vec<u8>) -> Result<Self::Encoder, FecError>;
-
-    /// Returns the `K * T` bytes of the block, or `None` if the symbols do not suffice: then call again with at least one more
-    /// symbol. Symbols that are repeated, out of range or not `T` bytes long are ignored.
-    fn decode(&self, shape: Shape, symbols: &mut dyn Iterator<Item = (u32, &[u8])>) -> Option<Vec<u8>>;
 }
 
 /// The repair symbols of one block.
@@ -98,7 +106,7 @@ pub trait RepairSource {
 }
 
 impl Shape {
-    /// Returns the shape of a block of `symbols` source symbols of `symbol_size` bytes each.
+    /// Returns the shape of a block of RaptorQ with `symbols` source symbols of `symbol_size` bytes each.
     ///
     /// # Errors
     /// [`FecError::Symbols`] and [`FecError::SymbolSize`] when a value is out of range.
@@ -109,15 +117,42 @@ impl Shape {
         if symbol_size == 0 || !symbol_size.is_multiple_of(ALIGNMENT) {
             return Err(FecError::SymbolSize(symbol_size));
         }
-        Ok(Shape { symbols, symbol_size })
+        Ok(Shape { code: Code::RaptorQ, symbols, symbol_size })
     }
 
-    /// Returns the number of source symbols, "K" of RFC 6330.
+    /// Returns the shape of a block of Raptor with `symbols` source symbols of `symbol_size` bytes each.
+    ///
+    /// # Errors
+    /// [`FecError::RaptorSymbols`] and [`FecError::SymbolSize`] when a value is out of range.
+    pub const fn raptor(symbols: u16, symbol_size: u16) -> Result<Shape, FecError> {
+        if symbols < MIN_RAPTOR || symbols > MAX_RAPTOR {
+            return Err(FecError::RaptorSymbols(symbols));
+        }
+        if symbol_size == 0 {
+            return Err(FecError::SymbolSize(symbol_size));
+        }
+        Ok(Shape { code: Code::Raptor, symbols, symbol_size })
+    }
+
+    /// Returns the code.
+    pub const fn code(self) -> Code {
+        self.code
+    }
+
+    /// Returns the upper bound (exclusive) of symbol IDs.
+    pub const fn max_esi(self) -> u32 {
+        match self.code {
+            Code::RaptorQ => MAX_ESI,
+            Code::Raptor => 1 << 16, // RFC 5053, 3.1: 16 bits
+        }
+    }
+
+    /// Returns the number of source symbols, "K" of both codes.
     pub const fn symbols(self) -> u16 {
         self.symbols
     }
 
-    /// Returns the bytes per symbol, "T" of RFC 6330.
+    /// Returns the bytes per symbol, "T" of both codes.
     pub const fn symbol_size(self) -> u16 {
         self.symbol_size
     }

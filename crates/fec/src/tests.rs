@@ -100,14 +100,22 @@ fn invalid_shapes_and_symbols_are_refused() {
     assert_eq!(Shape::new(0, 8), Err(FecError::Symbols(0)));
     assert_eq!(Shape::new(56_404, 8), Err(FecError::Symbols(56_404)));
     assert_eq!(Shape::new(1, 12), Err(FecError::SymbolSize(12)));
+    for symbols in [0, 3, 8_193] {
+        assert_eq!(Shape::raptor(symbols, 8), Err(FecError::RaptorSymbols(symbols)));
+    }
+    assert_eq!(Shape::raptor(4, 0), Err(FecError::SymbolSize(0)));
     let shape = shape(4, 8);
     assert_eq!(
         BlockEncoder::new(shape, vec![0; 31]).map(|_| ()),
         Err(FecError::BlockLength { expected: 32, found: 31 })
     );
     let mut encoder = BlockEncoder::new(shape, vec![0; 32]).expect("the block has its shape");
-    assert_eq!(encoder.repair(3, &mut [0; 8]), Err(FecError::NotARepair { esi: 3, symbols: 4 }));
-    assert_eq!(encoder.repair(MAX_ESI, &mut [0; 8]), Err(FecError::NotARepair { esi: MAX_ESI, symbols: 4 }));
+    assert_eq!(
+        encoder.repair(3, &mut [0; 8]),
+        Err(FecError::NotARepair { esi: 3, symbols: 4, end: MAX_ESI })
+    );
+    let beyond = FecError::NotARepair { esi: MAX_ESI, symbols: 4, end: MAX_ESI };
+    assert_eq!(encoder.repair(MAX_ESI, &mut [0; 8]), Err(beyond));
     assert_eq!(encoder.repair(4, &mut [0; 7]), Err(FecError::Room { expected: 8, found: 7 }));
 }
 
@@ -118,6 +126,46 @@ fn invalid_and_repeated_symbols_are_ignored() {
     let source: Vec<_> = (0..).zip(original.chunks(8)).collect();
     let twice = junk.into_iter().chain(source.iter().copied().take(3)).chain(source.iter().copied());
     assert_eq!(decode(shape(4, 8), twice), Some(original.clone()));
+}
+
+/// The numbers come from google/gofountain, commit 4928733: hashes (FNV-1a) of the symbols `K` to `K + 39` and of four later ones.
+#[test]
+fn raptor_symbols_are_those_of_another_implementation() {
+    for (symbols, hash) in [
+        (4, 0x3da4_412f_1d1a_0a00),
+        (5, 0x41be_9d50_c5db_df37),
+        (10, 0x8f6d_3b7c_c0e7_591e),
+        (63, 0x128e_4ac2_20dc_4d4b),
+        (101, 0xc8b4_ddfc_7156_0c24),
+        (256, 0x039b_fb13_9f2b_e4ea),
+        (257, 0x2053_ea49_c275_53fc),
+        (500, 0x09e7_504b_d017_fd87),
+        (1_024, 0x6f1d_a909_7f11_b702),
+        (2_000, 0x4c81_4883_ddee_69b0_u64),
+    ] {
+        let shape = Shape::raptor(symbols, 8).expect("the test's shape is valid");
+        let byte = |at: u32| (at.wrapping_mul(2_654_435_761).wrapping_add(12_345) >> 24) as u8;
+        let block = (0..u32::from(symbols) * 8).map(byte).collect();
+        let (mut encoder, mut made) =
+            (BlockEncoder::new(shape, block).expect("the block has its shape"), Vec::new());
+        encoder.repair_batch(symbols.into(), 40, &mut made).expect("the ids are those of repairs");
+        for esi in [20_000, 40_000, 65_534, 65_535] {
+            encoder.repair_batch(esi, 1, &mut made).expect("the id is that of a repair");
+        }
+        let fnv = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        assert_eq!(made.iter().fold(0xcbf2_9ce4_8422_2325, fnv), hash, "{symbols}");
+    }
+}
+
+#[test]
+fn raptor_symbols_have_numbers_of_16_bits() {
+    let shape = Shape::raptor(4, 3).expect("the test's shape is valid");
+    let mut encoder = BlockEncoder::new(shape, vec![7; 12]).expect("the block has its shape");
+    assert_eq!(encoder.repair(65_535, &mut [0; 3]), Ok(()));
+    let beyond = FecError::NotARepair { esi: 65_536, symbols: 4, end: 65_536 };
+    assert_eq!(encoder.repair(65_536, &mut [0; 3]), Err(beyond));
+    let junk = [(65_536, &[9; 3][..]), (0, &[7; 3])];
+    assert_eq!(decode(shape, junk), None);
 }
 
 proptest! {
@@ -131,6 +179,17 @@ proptest! {
         let lost = |esi: u32| lost[esi as usize];
         // Decoding with K + 3 symbols fails about once in ten million blocks.
         let (original, decoded) = after_losing(shape(k, 8), lost, u32::from(k) + first, gone + 3);
+        prop_assert_eq!(decoded, Some(original));
+    }
+
+    #[test]
+    fn raptor_block_is_decoded_from_any_k_plus_40_symbols(
+        k in 4u16..=200, size in 1u16..20, lost in proptest::collection::vec(any::<bool>(), 200), first in 0u32..60_000,
+    ) {
+        let gone = lost[..usize::from(k)].iter().filter(|&&l| l).count() as u32;
+        let lost = |esi: u32| lost[esi as usize];
+        let shape = Shape::raptor(k, size).expect("the test's shape is valid");
+        let (original, decoded) = after_losing(shape, lost, u32::from(k) + first, gone + 40);
         prop_assert_eq!(decoded, Some(original));
     }
 }

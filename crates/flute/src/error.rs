@@ -17,18 +17,20 @@ pub enum AlcError {
     },
     /// A file is too long for the erasure code.
     #[error(
-        "{} has {bytes} bytes, but with this datagram size the erasure code {fec} supports at most {most}; use larger datagrams or the other code",
+        "{} has {bytes} bytes, but with this datagram size the erasure code {fec} supports at most {most}; use larger datagrams{others}",
         .path.display()
     )]
     TooLong {
         /// The file.
         path: std::path::PathBuf,
-        /// Length of the extension, in words.
+        /// Length of the file, in bytes.
         bytes: u64,
         /// The code.
         fec: &'static str,
         /// Maximum length of a file with this code.
         most: u64,
+        /// The other codes that support the file, with their maxima, as the end of the message.
+        others: String,
     },
     /// The groups of the layers exceed the last address or port.
     #[error(

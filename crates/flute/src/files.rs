@@ -2,7 +2,7 @@
 
 use crate::codec::{Blocks, Fec, File, Oti, Params, PayloadId};
 use crate::error::AlcError;
-use faircast_fec::{BlockEncoder, MAX_ESI, MAX_SYMBOLS, RepairSource, Shape};
+use faircast_fec::{BlockEncoder, MAX_SYMBOLS, MIN_RAPTOR, RepairSource, Shape};
 use faircast_transport::error::Error;
 use faircast_transport::object::{Change, HardLinks, Kind, ObjectError, ObjectStream, Reading};
 use md5::{Digest, Md5};
@@ -13,11 +13,15 @@ use std::path::{Path, PathBuf};
 
 /// Number of source symbols of a block without a code. Such blocks only serve to number the symbols.
 const NO_CODE_BLOCK: u32 = 1_024;
-/// Number of source symbols of a block with RaptorQ, as in the native format; longer files have longer blocks.
-const RAPTORQ_BLOCK: u64 = 256;
+/// Number of source symbols of a block with Raptor or RaptorQ, as in the native format; longer files have longer blocks.
+const CODED_BLOCK: u64 = 256;
+/// Maximum number of source symbols of a block with Raptor: its decoder takes time proportional to the square, 7 ms for this number.
+const RAPTOR_BLOCK: u64 = 1_024;
+/// Maximum number of blocks of a file with Raptor: this number has 16 bits in RFC 5053, 3.2.3.
+const RAPTOR_BLOCKS: u64 = 65_535;
 /// Maximum number of blocks of a file: this number has eight bits in RFC 6330, 3.3.3.
 const RAPTORQ_BLOCKS: u64 = 255;
-/// Maximum number of bytes of a block with RaptorQ. Source and receivers hold one block in memory. While they encode or decode
+/// Maximum number of bytes of a block with a code. Source and receivers hold one block in memory. While they encode or decode
 /// it, they need several times the memory of the block.
 pub(super) const MAX_CODED: u64 = 128 << 20;
 
@@ -99,15 +103,16 @@ impl Object {
         fec: Fec,
         symbol_size: u16,
     ) -> Result<Object, Error> {
-        let (params, most) = params(fec, size.div_ceil(u64::from(symbol_size)), symbol_size);
-        let oti = Oti { transfer_length: size, symbol_size, params };
+        let most = most_bytes(fec, symbol_size);
+        let oti = oti_of(fec, size, symbol_size);
         let too_long = || AlcError::TooLong {
             path: path.clone(),
             bytes: size,
-            fec: if fec == Fec::RaptorQ { "raptorq" } else { "none" },
-            most: most * u64::from(symbol_size),
+            fec: fec.name(),
+            most,
+            others: other_codes(size, symbol_size),
         };
-        let blocks = oti.blocks().filter(|blocks| blocks.symbols() <= most).ok_or_else(too_long)?;
+        let blocks = oti.blocks().filter(|_| size <= most).ok_or_else(too_long)?;
         let (md5, read) = md5_of(&path).map_err(|error| ObjectError::io(&path, "read", error))?;
         if read != size {
             let change = Change::Size { before: size, now: read };
@@ -127,22 +132,63 @@ impl Object {
     }
 }
 
-/// Returns the parameters that divide an object of this number of symbols, and the maximum number of symbols of an object.
-fn params(fec: Fec, symbols: u64, symbol_size: u16) -> (Params, u64) {
-    let most_no_code = 1 << 32;
+/// Returns how an object of this length is divided and coded.
+fn oti_of(fec: Fec, bytes: u64, symbol_size: u16) -> Oti {
+    let of = |symbol_size: u16, params| Oti { transfer_length: bytes, symbol_size, params };
+    let symbols = bytes.div_ceil(symbol_size.into());
     match fec {
-        // RaptorQ's parameters cannot express a file without bytes, which has no block.
-        Fec::RaptorQ if symbols > 0 => {
-            let per_block = symbols.div_ceil(RAPTORQ_BLOCKS).max(RAPTORQ_BLOCK);
-            let blocks = symbols.div_ceil(per_block) as u8; // at most 255
-            let most = RAPTORQ_BLOCKS * u64::from(MAX_SYMBOLS).min(MAX_CODED / u64::from(symbol_size));
-            (Params::RaptorQ { blocks, sub_blocks: 1, alignment: 4 }, most)
+        // Neither code can express a file without bytes, which has no block, and Raptor has at least four symbols in a block.
+        Fec::RaptorQ if bytes > 0 => {
+            let per_block = symbols.div_ceil(RAPTORQ_BLOCKS).max(CODED_BLOCK);
+            let blocks = u8::try_from(symbols.div_ceil(per_block)).unwrap_or(u8::MAX);
+            of(symbol_size, Params::RaptorQ { blocks, sub_blocks: 1, alignment: 4 })
+        }
+        Fec::Raptor if bytes >= u64::from(MIN_RAPTOR) => {
+            let (symbol_size, alignment) = match bytes / u64::from(MIN_RAPTOR) {
+                _ if symbols >= u64::from(MIN_RAPTOR) => (symbol_size, 4),
+                quarter @ ..4 => (quarter as u16, 1),
+                quarter => ((quarter / 4 * 4) as u16, 4), // at most `symbol_size`
+            };
+            let symbols = bytes.div_ceil(symbol_size.into());
+            let per_block = symbols.div_ceil(RAPTOR_BLOCKS).max(CODED_BLOCK);
+            let blocks = u16::try_from(symbols.div_ceil(per_block)).unwrap_or(u16::MAX);
+            of(symbol_size, Params::Raptor { blocks, sub_blocks: 1, alignment })
         }
         _ => {
             let per_block = u32::try_from(symbols.div_ceil(1 << 16)).unwrap_or(u32::MAX).max(NO_CODE_BLOCK);
-            (Params::NoCode { max_block: per_block.min(1 << 16) }, most_no_code)
+            of(symbol_size, Params::NoCode { max_block: per_block.min(1 << 16) })
         }
     }
+}
+
+/// Returns the maximum length of a file with this code, in bytes.
+fn most_bytes(fec: Fec, symbol_size: u16) -> u64 {
+    let size = u64::from(symbol_size);
+    let symbols = match fec {
+        Fec::Raptor => RAPTOR_BLOCKS * RAPTOR_BLOCK.min(MAX_CODED / size),
+        Fec::RaptorQ => RAPTORQ_BLOCKS * u64::from(MAX_SYMBOLS).min(MAX_CODED / size),
+        _ => 1 << 32,
+    };
+    symbols * size
+}
+
+/// Names the codes that support a file of this length.
+fn other_codes(bytes: u64, symbol_size: u16) -> String {
+    let known =
+        [Fec::RaptorQ, Fec::Raptor, Fec::NoCode].map(|fec| (fec.name(), most_bytes(fec, symbol_size)));
+    let fit = known.iter().filter(|(_, most)| *most >= bytes);
+    fit.map(|(name, most)| format!(", or the code {name} (at most {most})")).collect()
+}
+
+/// Returns the shape of a block of this number of symbols; `None` if the object has no code, or if the shape is not supported.
+pub(super) fn shape(oti: &Oti, symbols: u32) -> Option<Shape> {
+    let (symbols, size) = (u16::try_from(symbols).ok()?, oti.symbol_size);
+    let shape = match oti.params {
+        Params::Raptor { .. } => Shape::raptor(symbols, size).ok()?,
+        Params::RaptorQ { .. } => Shape::new(symbols, size).ok()?,
+        _ => return None,
+    };
+    (shape.block_len() as u64 <= MAX_CODED).then_some(shape)
 }
 
 fn md5_of(path: &Path) -> io::Result<([u8; 16], u64)> {
@@ -216,8 +262,9 @@ impl Carousel {
         }
         let object = &objects[self.object];
         let len = object.blocks.len(self.block);
-        self.coded = matches!(object.oti.params, Params::RaptorQ { .. });
-        let (first, count) = if self.coded { turn_of(self.turn, len) } else { (0, len) };
+        let shape = shape(&object.oti, len);
+        self.coded |= shape.is_some();
+        let (first, count) = shape.map_or((0, len), |shape| turn_of(self.turn, shape));
         let symbol = first + self.sent;
         let place = SymbolPlace { object: self.object, id: PayloadId { block: self.block, symbol } };
         self.load(objects)?;
@@ -263,13 +310,11 @@ impl Carousel {
             }
             read => read.map_err(|error| ObjectError::io(&object.path, "read", error))?,
         }
-        let bytes = match object.oti.params {
-            Params::RaptorQ { .. } => {
-                let shape = Shape::new(object.blocks.len(self.block) as u16, object.oti.symbol_size);
-                let shape = shape.expect("blocks were cut for the code");
+        let bytes = match shape(&object.oti, object.blocks.len(self.block)) {
+            Some(shape) => {
                 Bytes::Coded(Box::new(BlockEncoder::new(shape, bytes).expect("the block is whole")))
             }
-            _ => {
+            None => {
                 bytes.truncate(there);
                 Bytes::Plain(bytes)
             }
@@ -296,11 +341,12 @@ impl Loaded {
     }
 }
 
-/// Returns the first symbol and the number of symbols in this pass for a block of `len` symbols. When the code has no further
-/// symbols, the sequence starts again.
-fn turn_of(turn: u64, len: u32) -> (u32, u32) {
+/// Returns the first symbol and the number of symbols in this pass for a block. When the code has no further symbols, the sequence
+/// starts again.
+fn turn_of(turn: u64, shape: Shape) -> (u32, u32) {
+    let len = u32::from(shape.symbols());
     let count = len.div_ceil(TURNS as u32);
-    let turns = u64::from((MAX_ESI - len) / count);
+    let turns = u64::from((shape.max_esi() - len) / count);
     match turn % (turns + 1) {
         0 => (0, len),
         later => (len + (later - 1) as u32 * count, count),
@@ -313,36 +359,68 @@ mod tests {
 
     #[test]
     fn generations_send_new_symbols_until_the_code_has_no_more() {
-        assert_eq!([0, 1, 2].map(|turn| turn_of(turn, 100)), [(0, 100), (100, 13), (113, 13)]);
-        let turns = u64::from((MAX_ESI - 100) / 13);
-        assert_eq!(turn_of(turns + 1, 100), (0, 100));
-        let ends = (1..=turns).map(|turn| turn_of(turn, 100)).map(|(first, count)| first + count);
-        assert!(ends.max() <= Some(MAX_ESI));
-        assert_eq!([0, 1, 2].map(|turn| turn_of(turn, 1)), [(0, 1), (1, 1), (2, 1)]);
+        for of in [Shape::new, Shape::raptor] {
+            let shape = of(100, 8).expect("a shape");
+            assert_eq!([0, 1, 2].map(|turn| turn_of(turn, shape)), [(0, 100), (100, 13), (113, 13)]);
+            let turns = u64::from((shape.max_esi() - 100) / 13);
+            assert_eq!(turn_of(turns + 1, shape), (0, 100));
+            let ends = (1..=turns).map(|turn| turn_of(turn, shape)).map(|(first, count)| first + count);
+            assert!(ends.max() <= Some(shape.max_esi()));
+        }
+        let single = Shape::new(1, 8).expect("a shape");
+        assert_eq!([0, 1, 2].map(|turn| turn_of(turn, single)), [(0, 1), (1, 1), (2, 1)]);
     }
 
     #[test]
     fn every_supported_length_can_be_divided_into_blocks() {
-        for symbols in [1, 255, 256, 257, 65_280, 65_281, 255 * 1_024, 255 * 1_024 + 1, 255 * 56_403] {
-            let (params, most) = params(Fec::RaptorQ, symbols, 8);
-            let blocks =
-                Oti { transfer_length: symbols * 8, symbol_size: 8, params }.blocks().expect("it can be cut");
-            assert!(blocks.symbols() <= most && blocks.len(0) <= u32::from(MAX_SYMBOLS), "{symbols}");
+        for (fec, most) in [(Fec::RaptorQ, 255 * 56_403), (Fec::Raptor, 65_535 * 1_024)] {
+            for symbols in [1, 255, 256, 257, 65_280, 65_281, 255 * 1_024, 255 * 1_024 + 1, most] {
+                let oti = oti_of(fec, symbols * 8, 8);
+                let blocks = oti.blocks().expect("it can be cut");
+                assert!(symbols * 8 <= most_bytes(fec, 8), "{fec:?}: {symbols}");
+                for block in [0, blocks.count() - 1] {
+                    assert!(shape(&oti, blocks.len(block)).is_some(), "{fec:?}: {symbols}");
+                }
+            }
         }
-        // Datagrams for Ethernet and for the loopback interface: 20 and 34 GB.
-        for (symbol_size, gigabytes) in [(1_424, 20.4), (65_000, 34.2)] {
-            let (_, most) = params(Fec::RaptorQ, 1 << 20, symbol_size);
-            let bytes = most as f64 * f64::from(symbol_size) / 1e9;
-            assert!((bytes - gigabytes).abs() < 0.1, "{bytes} GB in symbols of {symbol_size}");
+        // Datagrams for Ethernet and for the loopback interface.
+        for (fec, symbol_size, gigabytes) in
+            [(Fec::RaptorQ, 1_424, 20.4), (Fec::RaptorQ, 65_000, 34.2), (Fec::Raptor, 1_424, 95.6)]
+        {
+            let bytes = most_bytes(fec, symbol_size) as f64 / 1e9;
+            assert!((bytes - gigabytes).abs() < 0.1, "{fec:?}: {bytes} GB in symbols of {symbol_size}");
         }
         for symbols in [0, 1, 1_024, 1_025, 1 << 26, (1 << 26) + 1, 1 << 32] {
-            let (params, most) = params(Fec::NoCode, symbols, 8);
-            let blocks =
-                Oti { transfer_length: symbols * 8, symbol_size: 8, params }.blocks().expect("it can be cut");
+            let blocks = oti_of(Fec::NoCode, symbols * 8, 8).blocks().expect("it can be cut");
             assert!(
-                blocks.symbols() <= most && blocks.len(0) <= 1 << 16 && blocks.count() <= 1 << 16,
+                symbols * 8 <= most_bytes(Fec::NoCode, 8)
+                    && blocks.len(0) <= 1 << 16
+                    && blocks.count() <= 1 << 16,
                 "{symbols}"
             );
         }
+    }
+
+    #[test]
+    fn short_files_with_raptor_have_at_least_four_symbols() {
+        for bytes in (4..300).chain([1_423, 1_424, 4_271, 4_272, 4_273, 5_000]) {
+            let oti = oti_of(Fec::Raptor, bytes, 1_424);
+            let Params::Raptor { blocks: 1, sub_blocks: 1, alignment } = oti.params else {
+                panic!("{oti:?}")
+            };
+            assert!(oti.symbol_size <= 1_424 && oti.symbol_size.is_multiple_of(alignment.into()), "{oti:?}");
+            assert!((4..20).contains(&oti.blocks().expect("it can be cut").len(0)), "{oti:?}");
+        }
+        assert!((0..4).all(|bytes| oti_of(Fec::Raptor, bytes, 1_424).fec() == Fec::NoCode));
+    }
+
+    #[test]
+    fn error_about_a_long_file_names_codes_that_support_it() {
+        let codes = other_codes(21_000_000_000, 1_424);
+        assert_eq!(
+            codes,
+            ", or the code raptor (at most 95561564160), or the code none (at most 6116033429504)"
+        );
+        assert_eq!(other_codes(u64::MAX, 1_424), "");
     }
 }

@@ -26,6 +26,7 @@ impl Format for Alc {
             meaning: "Over ALC: the erasure code [default: none; with rlc: raptorq]",
             values: Values::Words(&[
                 ("none", "None: lost symbols are repeated in the next generation"),
+                ("raptor", "Raptor (RFC 5053): like RaptorQ, for receivers that have only Raptor"),
                 ("raptorq", "RaptorQ: each generation has new symbols, and any symbols of a block repair it"),
             ]),
             ends: Ends::Source,
@@ -71,11 +72,8 @@ impl Format for Alc {
 
     /// Creates a source with a scheme that needs no feedback, or with a fixed rate.
     fn source(asked: SourceRequest) -> Result<AlcSend, Refused> {
-        let fec = match asked.options.get("fec") {
-            Some("raptorq") => Some(Fec::RaptorQ),
-            Some(_) => Some(Fec::NoCode),
-            None => None,
-        };
+        let fec =
+            asked.options.get("fec").and_then(|name| Fec::ALL.into_iter().find(|fec| fec.name() == name));
         let (pacing, code, rounds) = match (asked.scheme, asked.rate) {
             (Some(scheme), _) if !scheme.works_over(Wire::Alc) => {
                 let why = "the source of this scheme needs feedback; choose rlc, or a fixed rate";
@@ -86,7 +84,7 @@ impl Format for Alc {
                 return Err(Refused::Feature { feature: Feature::FixedRate, why });
             }
             (Some(scheme), None) if fec == Some(Fec::NoCode) && scheme.layers() > 1 => {
-                let why = "receivers of only some layers would wait indefinitely for symbols of the other layers; use raptorq";
+                let why = "receivers of only some layers would wait indefinitely for symbols of the other layers; use raptorq or raptor";
                 return Err(Refused::Option { name: "fec", why });
             }
             (Some(scheme), None) => {
@@ -197,7 +195,9 @@ mod tests {
         let config = source(None, Some(2.0), None).expect("fine");
         assert_eq!(config.pacing, Pacing::Fixed(Rate::from_mbps(2.0)));
         assert_eq!((config.fec, config.repeat), (Fec::NoCode, Repeat::Rounds(3)));
-        assert_eq!(source(None, Some(2.0), Some("raptorq")).expect("fine").fec, Fec::RaptorQ);
+        for fec in [Fec::Raptor, Fec::RaptorQ] {
+            assert_eq!(source(None, Some(2.0), Some(fec.name())).expect("fine").fec, fec);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //!  files -> blocks -> carousel -> packets at a fixed rate ------------> one group ------> objects -> verified files
 //!             |          ^                                                                   ^
 //!             |          +- the table of files, again and again                              |
-//!             +- RaptorQ, new symbols each round -> layers by a timetable -> groups -> joined and left by RLC
+//!             +- RaptorQ or Raptor, new symbols -> layers by a timetable -> groups -> joined and left by RLC
 //! ```
 //!
 //! [`AlcSend`] and [`AlcReceive`] run a session on sockets; the state machines below have no sockets and no clock. A receiver

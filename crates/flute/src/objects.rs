@@ -1,10 +1,10 @@
 //! A receiver's files: symbols become blocks, blocks become a file, and a complete file gets its final name.
 
-use super::files::MAX_CODED;
+use super::files::shape;
 use super::names;
 use super::parts::{Identity, OutputDirectory, Part, Record};
 use crate::codec::{self, Blocks, Oti, Params, PayloadId};
-use faircast_fec::{ALIGNMENT, MAX_SYMBOLS, Shape, decode};
+use faircast_fec::decode;
 use faircast_transport::object::{Names, ObjectError, STATE_DIR, SYSTEM, name_by};
 use md5::{Digest, Md5};
 use std::collections::btree_map::Entry;
@@ -14,6 +14,9 @@ use std::os::unix::fs::FileExt;
 
 /// Maximum number of symbols of a block without a code: a symbol number has 16 bits.
 const MAX_NO_CODE: u32 = 1 << 16;
+
+/// Maximum number of stored repair symbols of a block, in addition to its number of source symbols.
+const MOST_EXTRA: usize = 40;
 
 /// Reason why a file of the table is not received.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +66,8 @@ struct Block {
     have: Vec<u64>,
     count: u32,
     repairs: BTreeMap<u32, Box<[u8]>>,
+    /// After failed decoding, the number of symbols with which it is tried again.
+    wanted: u32,
 }
 
 /// Effect of a symbol.
@@ -94,18 +99,23 @@ impl Assembly {
         }
         let oti = entry.oti.ok_or(Unfit::NoOti)?;
         let blocks = oti.blocks().ok_or(Unfit::NoOti)?;
-        let (len, size) = (blocks.len(0), oti.symbol_size);
-        match oti.params {
-            Params::RaptorQ { sub_blocks, .. } if sub_blocks > 1 => return Err(Unfit::SubBlocks(sub_blocks)),
-            Params::RaptorQ { .. }
-                if len > MAX_SYMBOLS.into()
-                    || !size.is_multiple_of(ALIGNMENT)
-                    || u64::from(len) * u64::from(size) > MAX_CODED =>
-            {
-                return Err(Unfit::Blocks(len, size));
+        let sub_blocks = match oti.params {
+            Params::Raptor { sub_blocks, .. } => Some(u16::from(sub_blocks)),
+            Params::RaptorQ { sub_blocks, .. } => Some(sub_blocks),
+            _ => None,
+        };
+        if let Some(many @ 2..) = sub_blocks {
+            return Err(Unfit::SubBlocks(many));
+        }
+        // The first blocks are the longest and the last ones the shortest.
+        for len in [0, blocks.count().saturating_sub(1)].map(|block| blocks.len(block)) {
+            let fits = match sub_blocks {
+                Some(_) => blocks.is_empty() || shape(&oti, len).is_some(),
+                None => len <= MAX_NO_CODE,
+            };
+            if !fits {
+                return Err(Unfit::Blocks(len, oti.symbol_size));
             }
-            _ if len > MAX_NO_CODE => return Err(Unfit::Blocks(len, size)),
-            _ => {}
         }
         let (open, whole) = (BTreeMap::new(), HashSet::new());
         Ok(Assembly {
@@ -273,12 +283,12 @@ impl Assembly {
             write(&mut self.part, place, file, &bytes[..wanted], place_of)?;
             self.is_newer = true;
         } else {
-            let coded = matches!(self.oti.params, Params::RaptorQ { .. });
+            let is_repair = shape(&self.oti, len).is_some_and(|shape| id.symbol < shape.max_esi());
             let full = bytes.len() == usize::from(self.oti.symbol_size);
-            // Besides its source symbols, a block needs at most a few repair symbols; further repair symbols are not stored.
-            if !coded
+            // A block needs only a few symbols more than it has source symbols; further repair symbols are not stored.
+            if !is_repair
                 || !full
-                || block.repairs.len() > len as usize + 8
+                || block.repairs.len() > len as usize + MOST_EXTRA
                 || block.repairs.contains_key(&id.symbol)
             {
                 return Ok(SymbolResult::Useless);
@@ -286,9 +296,9 @@ impl Assembly {
             block.repairs.insert(id.symbol, bytes.into());
             self.held += Block::repair(size);
         }
-        if block.count == len
-            || (block.count as usize + block.repairs.len() >= len as usize && self.solve(id.block, place)?)
-        {
+        let is_whole = block.count == len;
+        let there = block.count + block.repairs.len() as u32;
+        if is_whole || (there >= len.max(block.wanted) && self.solve(id.block, place)?) {
             if let Some(block) = self.open.remove(&id.block) {
                 self.held -= block.held(len, size);
             }
@@ -303,14 +313,18 @@ impl Assembly {
     /// Decodes a block from source symbols in the file and repair symbols. Returns whether that succeeded.
     fn solve(&mut self, number: u32, place: &OutputDirectory) -> Result<bool, ObjectError> {
         let (len, size) = (self.blocks.len(number), usize::from(self.oti.symbol_size));
-        let shape = Shape::new(len as u16, self.oti.symbol_size).expect("the file was refused otherwise");
+        let shape = shape(&self.oti, len).expect("the file was refused otherwise");
         let from = self.blocks.first(number) * size as u64;
-        let there = (self.oti.transfer_length - from).min((len as usize * size) as u64) as usize;
-        let Some(block) = self.open.get(&number) else { return Ok(false) };
+        let in_file = (self.oti.transfer_length - from).min((len as usize * size) as u64) as usize;
+        let Some(block) = self.open.get_mut(&number) else { return Ok(false) };
+        // Each failure makes the next attempt later, so that symbols that do not suffice take little processor time.
+        let there = block.count + block.repairs.len() as u32;
+        block.wanted = there + 1 + there.saturating_sub(len) / 2;
+        let block = &*block;
         let mut bytes = vec![0; len as usize * size];
         if block.count > 0 {
             let part = self.part.as_ref().expect("its source symbols were written there");
-            let read = SYSTEM.read_at(&part.file, &mut bytes[..there], from);
+            let read = SYSTEM.read_at(&part.file, &mut bytes[..in_file], from);
             read.map_err(|error| ObjectError::io(place.path.join(STATE_DIR), "read a part", error))?;
         }
         let source = (0..len).filter(|symbol| block.has(*symbol));
@@ -318,7 +332,7 @@ impl Assembly {
         let repairs = block.repairs.iter().map(|(symbol, bytes)| (*symbol, &bytes[..]));
         let Some(solved) = decode(shape, source.chain(repairs)) else { return Ok(false) };
         let file = (identity(&self.path, &self.md5, &self.oti), self.toi);
-        write(&mut self.part, place, file, &solved[..there], from)?;
+        write(&mut self.part, place, file, &solved[..in_file], from)?;
         self.is_newer = true;
         self.repaired += 1;
         Ok(true)

@@ -106,6 +106,7 @@ impl Identity<'_> {
             Params::NoCode { max_block } => [0, max_block, 0],
             Params::ReedSolomon { max_block, max_symbols } => [1, max_block.into(), max_symbols.into()],
             Params::RaptorQ { blocks, sub_blocks, .. } => [2, blocks.into(), sub_blocks.into()],
+            Params::Raptor { blocks, sub_blocks, .. } => [3, blocks.into(), sub_blocks.into()],
         };
         cut.iter().for_each(|number: &u32| _ = hasher.update(&number.to_be_bytes()));
         let hash = hasher.finalize();

@@ -719,7 +719,9 @@ impl Reporting for AlcReceiver {
 impl Table {
     fn new(oti: Oti) -> Option<Table> {
         let blocks = oti.blocks()?;
-        let sound = oti.fec() != Fec::RaptorQ && oti.transfer_length <= MAX_FDT as u64 && !blocks.is_empty();
+        let sound = matches!(oti.fec(), Fec::NoCode | Fec::ReedSolomon)
+            && oti.transfer_length <= MAX_FDT as u64
+            && !blocks.is_empty();
         if !sound {
             return None;
         }

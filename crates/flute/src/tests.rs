@@ -143,7 +143,7 @@ fn fixed() -> Pacing {
 
 #[test]
 fn tree_arrives_in_one_generation_without_losses() {
-    for fec in [Fec::NoCode, Fec::RaptorQ] {
+    for fec in [Fec::NoCode, Fec::Raptor, Fec::RaptorQ] {
         let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
         let mut source = source(sent.path(), fec, fixed(), Repeat::Rounds(1));
         let mut receiver = receiver(out.path());
@@ -158,20 +158,20 @@ fn tree_arrives_in_one_generation_without_losses() {
 }
 
 #[test]
-fn raptorq_receiver_completes_within_two_generations() {
-    let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
-    let mut source = source(sent.path(), Fec::RaptorQ, fixed(), Repeat::Rounds(3));
-    let (mut receiver, mut rng) = (receiver(out.path()), Rng::new(1, 1));
-    run(&mut source, &mut receiver, |_, _, _| !rng.chance(0.3));
-    assert!(same(sent.path(), out.path()));
-    let report = receiver.report().expect("all has come");
-    assert!(
-        source.report().expect("files can be read").rounds < 2 && report.repaired_blocks > 3,
-        "{report:?}"
-    );
-    // At this loss rate, a receiver needs 1.43 rounds. A round consists of eight passes, so few of the received symbols are
-    // superfluous.
-    assert!(report.symbol_ratio < 1.2, "{report:?}");
+fn receiver_with_a_code_completes_within_two_generations() {
+    for fec in [Fec::Raptor, Fec::RaptorQ] {
+        let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
+        let mut source = source(sent.path(), fec, fixed(), Repeat::Rounds(3));
+        let (mut receiver, mut rng) = (receiver(out.path()), Rng::new(1, 1));
+        run(&mut source, &mut receiver, |_, _, _| !rng.chance(0.3));
+        assert!(same(sent.path(), out.path()));
+        let report = receiver.report().expect("all has come");
+        let rounds = source.report().expect("files can be read").rounds;
+        assert!(rounds < 2 && report.repaired_blocks > 3, "{fec:?}: {rounds} rounds, {report:?}");
+        // At this loss rate, a receiver needs 1.43 rounds. A round consists of eight passes, so few of the received symbols are
+        // superfluous.
+        assert!(report.symbol_ratio < 1.2, "{fec:?}: {report:?}");
+    }
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn session(sent: &Path, out: &Path, fec: Fec, loss: f64, seed: u64) -> Result<Al
 
 #[test]
 fn file_is_completed_by_later_sessions() {
-    for fec in [Fec::NoCode, Fec::RaptorQ] {
+    for fec in [Fec::NoCode, Fec::Raptor, Fec::RaptorQ] {
         let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
         let first = session(sent.path(), out.path(), fec, 0.05, 1);
         assert!(
@@ -367,23 +367,29 @@ impl Forger {
         bytes: u64,
         files: impl Iterator<Item = (u128, String)>,
     ) {
-        let oti = |transfer_length, max_block| Oti {
-            transfer_length,
-            symbol_size: TABLE_SYMBOL,
-            params: Params::NoCode { max_block },
-        };
-        let files = files.map(|(toi, location)| File {
+        let oti = Oti { transfer_length: bytes, symbol_size: 3, params: Params::NoCode { max_block: 8 } };
+        self.announce_coded(to, files.map(|(toi, location)| (toi, location, oti)));
+    }
+
+    /// Announces files with this division and coding.
+    fn announce_coded(
+        &mut self,
+        to: &mut receiver::AlcReceiver,
+        files: impl Iterator<Item = (u128, String, Oti)>,
+    ) {
+        let files = files.map(|(toi, location, oti)| File {
             location,
             toi,
-            transfer_length: Some(bytes),
-            oti: Some(Oti { symbol_size: 3, ..oti(bytes, 8) }),
+            transfer_length: Some(oti.transfer_length),
+            oti: Some(oti),
             ..File::default()
         });
         let expires = UNIX_SECS + crate::codec::NTP_UNIX_SECS + 60;
         let table = Fdt { expires, complete: false, files: files.collect(), ..Fdt::default() }.encode();
         let header = FdtHeader { version: 2, instance: self.next_instance };
         self.next_instance += 1;
-        let oti = oti(table.len() as u64, u32::from(u16::MAX));
+        let params = Params::NoCode { max_block: u16::MAX.into() };
+        let oti = Oti { transfer_length: table.len() as u64, symbol_size: TABLE_SYMBOL, params };
         for part in (0..).zip(table.as_bytes().chunks(TABLE_SYMBOL.into())) {
             give(to, &mut Forger::packet(FDT_TOI, part, Some((header, oti))), FROM, Time::ZERO);
         }
@@ -409,6 +415,32 @@ fn files_with_names_outside_the_directory_are_skipped() {
         Some((false, 1, 4))
     );
     assert!(out.join("good").exists() && !directory.path().join("evil").exists());
+}
+
+#[test]
+fn files_with_unsupported_blocks_are_skipped_with_a_reason() {
+    let out = TempDir::new().expect("a temporary directory");
+    let mut receiver = receiver(out.path());
+    let raptor = |bytes, blocks, sub_blocks| Oti {
+        transfer_length: bytes,
+        symbol_size: 5,
+        params: Params::Raptor { blocks, sub_blocks, alignment: 5 },
+    };
+    let raptorq = Params::RaptorQ { blocks: 1, sub_blocks: 3, alignment: 4 };
+    let files = [
+        (raptor(7 * 5, 2, 1), "blocks of 3 symbols"), // blocks of four and three symbols
+        (raptor(8_193 * 5, 1, 1), "blocks of 8193 symbols"),
+        (raptor(100, 1, 2), "2 sub-blocks"),
+        (Oti { transfer_length: 800, symbol_size: 8, params: raptorq }, "3 sub-blocks"),
+        (raptor(8 * 5, 2, 1), ""),
+    ];
+    let named = (1..).zip(files).map(|(toi, (oti, _))| (toi, format!("file{toi}"), oti));
+    Forger { next_instance: 0 }.announce_coded(&mut receiver, named);
+    let skipped = receiver.report().expect("they are named in the report").skipped;
+    assert_eq!(skipped.len(), files.len() - 1, "{skipped:?}");
+    for (line, (_, reason)) in skipped.iter().zip(files) {
+        assert!(line.contains(reason), "{line}");
+    }
 }
 
 #[test]
@@ -486,28 +518,25 @@ fn receiver_joins_the_layers_that_its_bottleneck_carries() {
 
 #[test]
 fn layered_source_sends_no_symbol_twice() {
-    let sent = tree(2_000_000);
-    let mut source = source(
-        sent.path(),
-        Fec::RaptorQ,
-        layered("layers=4,base=512000"),
-        Repeat::For(Duration::from_secs(20)),
-    );
-    let (mut now, mut seen, mut layers) = (Time::ZERO, std::collections::HashSet::new(), [0; 4]);
-    while !source.is_finished() {
-        while let Some((layer, out)) = next(&mut source, now) {
-            let packet = parse(&out).expect("whole");
-            let rlc = Rlc::from_bytes(packet.cci).expect("RLC's");
-            assert_eq!(rlc.layer, layer);
-            layers[usize::from(layer.0)] += 1;
-            // This is the large file; the other files are short and repeated often.
-            if packet.toi == Some(3) {
-                assert!(seen.insert(packet.payload_id), "{packet:?}");
+    for fec in [Fec::Raptor, Fec::RaptorQ] {
+        let (sent, repeat) = (tree(2_000_000), Repeat::For(Duration::from_secs(20)));
+        let mut source = source(sent.path(), fec, layered("layers=4,base=512000"), repeat);
+        let (mut now, mut seen, mut layers) = (Time::ZERO, std::collections::HashSet::new(), [0; 4]);
+        while !source.is_finished() {
+            while let Some((layer, out)) = next(&mut source, now) {
+                let packet = parse(&out).expect("whole");
+                let rlc = Rlc::from_bytes(packet.cci).expect("RLC's");
+                assert_eq!(rlc.layer, layer);
+                layers[usize::from(layer.0)] += 1;
+                // This is the large file; the other files are short and repeated often.
+                if packet.toi == Some(3) {
+                    assert!(seen.insert(packet.payload_id), "{packet:?}");
+                }
             }
+            now = source.poll_timeout(now);
         }
-        now = source.poll_timeout(now);
+        assert!(layers[3] > 2 * layers[1] && layers[1] > 100, "{fec:?}: {layers:?}");
     }
-    assert!(layers[3] > 2 * layers[1] && layers[1] > 100, "{layers:?}");
 }
 
 #[test]
@@ -567,7 +596,7 @@ fn incomplete_blocks_take_bounded_memory() {
 fn measure_generations_needed_at_each_loss_rate() {
     let (sent, symbols) = (TempDir::new().expect("a directory"), 100_000_000_u64.div_ceil(1_424));
     fs::write(sent.path().join("tree"), noise(100_000_000)).expect("writable");
-    for fec in [Fec::NoCode, Fec::RaptorQ] {
+    for fec in [Fec::NoCode, Fec::Raptor, Fec::RaptorQ] {
         for loss in [0.0, 0.001, 0.01, 0.05, 0.1, 0.2] {
             let mut rounds: Vec<f64> = (1..=3)
                 .map(|seed| {

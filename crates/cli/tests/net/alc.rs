@@ -123,6 +123,37 @@ fn faircast_receiver_fetches_files_from_a_flute_alc_source() {
     }
 }
 
+/// Needs a kernel: flute-alc reads from a socket.
+#[test]
+fn flute_alc_decodes_raptor_and_raptorq_despite_losses() {
+    let (Some(root), Some(python)) = (require_root(), python()) else { return };
+    for (code, id) in [("raptor", 1), ("raptorq", 6)] {
+        let stage = Stage::shared(&root, plan(2).damage([0, 1], Damage::loss(0.1)));
+        let files =
+            [stage.file("large.bin", 900_000), stage.file("small.bin", 700), stage.file("tiny.bin", 3)];
+        let capture = must(Capture::start(stage.lab.sender(), "udp", &stage.path("coded.pcap")));
+        let sizes = ["large.bin=900000", "small.bin=700", "tiny.bin=3"];
+        let other = stage.text("flute");
+        let args = [&[other.as_str()], &sizes[..]].concat();
+        let mut fetching = flute(stage.lab.receiver(0), &python, "flute_receive.py", &stage, &args);
+        must(fetching.wait_for("ready", Duration::from_secs(20)));
+        let ours = receiver(&stage, stage.lab.receiver(1), "ours", &[]);
+        let args = ["--wire", "alc", "--rate", "8M", "--fec", code, "--repeat", "forever"];
+        let mut source = stage.send(&files.each_ref().map(String::as_str), &args);
+        let done = must(fetching.finish(Duration::from_secs(30)).and_then(|done| done.ok()));
+        assert!(done.stdout.contains("received 3"), "{code}: {}", done.stdout);
+        let ours = ours.succeeds(30);
+        source.task.interrupt();
+        source.succeeds(10);
+        assert!(ours.number("repaired_blocks") >= 2.0 && ours.number("verified") == 3.0, "{code}: {ours:?}");
+        for (file, host) in files.iter().flat_map(|file| [(file, "flute"), (file, "ours")]) {
+            assert!(stage.has(host, file), "{code}: {host} has not {file}");
+        }
+        let filter = format!("rmt-fec.encoding_id == {id} && rmt-fec.esi > 256");
+        is_clean(&must(capture.stop()), &stage, &[&filter]);
+    }
+}
+
 /// Needs a kernel: packets are captured and dissected.
 #[test]
 fn file_tree_arrives_over_alc_with_raptorq_despite_losses() {

@@ -187,6 +187,10 @@ fn attribute(out: &mut String, name: &str, value: impl std::fmt::Display) {
     write!(out, " {name}=\"{value}\"").expect("a string takes everything");
 }
 
+fn put_info(out: &mut String, info: [u8; 4]) {
+    attribute(out, "FEC-OTI-Scheme-Specific-Info", BASE64.encode(info));
+}
+
 impl File {
     fn put(&self, out: &mut String) {
         out.push_str("<File");
@@ -212,10 +216,13 @@ impl File {
                     attribute(out, "FEC-OTI-Maximum-Source-Block-Length", max_block);
                     attribute(out, "FEC-OTI-Max-Number-of-Encoding-Symbols", max_symbols);
                 }
+                Params::Raptor { blocks, sub_blocks, alignment } => {
+                    let [high, low] = blocks.to_be_bytes();
+                    put_info(out, [high, low, sub_blocks, alignment]);
+                }
                 Params::RaptorQ { blocks, sub_blocks, alignment } => {
                     let [high, low] = sub_blocks.to_be_bytes();
-                    let info = BASE64.encode([blocks, high, low, alignment]);
-                    attribute(out, "FEC-OTI-Scheme-Specific-Info", info);
+                    put_info(out, [blocks, high, low, alignment]);
                 }
             }
         }
@@ -270,12 +277,22 @@ impl RawOti {
                 let max_block = u8::try_from(max_block?).ok()?;
                 Params::ReedSolomon { max_block, max_symbols: u8::try_from(max_symbols).ok()? }
             }
-            Fec::RaptorQ => {
-                let &[blocks, high, low, alignment] = self.info.as_ref().or(table.info.as_ref())?.as_slice()
+            Fec::Raptor | Fec::RaptorQ => {
+                let &[first, second, third, alignment] =
+                    self.info.as_ref().or(table.info.as_ref())?.as_slice()
                 else {
                     return None;
                 };
-                Params::RaptorQ { blocks, sub_blocks: u16::from_be_bytes([high, low]), alignment }
+                match fec {
+                    Fec::Raptor => {
+                        let blocks = u16::from_be_bytes([first, second]);
+                        Params::Raptor { blocks, sub_blocks: third, alignment }
+                    }
+                    _ => {
+                        let sub_blocks = u16::from_be_bytes([second, third]);
+                        Params::RaptorQ { blocks: first, sub_blocks, alignment }
+                    }
+                }
             }
         };
         let symbol_size = self.symbol_size.or(table.symbol_size)?;

@@ -7,6 +7,8 @@ use super::reader::{ParseError, Reader};
 pub enum Fec {
     /// Compact No-Code: only source symbols (RFC 5445, 3).
     NoCode,
+    /// Raptor (RFC 5053).
+    Raptor,
     /// Reed-Solomon over GF(2^8) (RFC 5510, 5).
     ReedSolomon,
     /// RaptorQ (RFC 6330).
@@ -14,22 +16,31 @@ pub enum Fec {
 }
 
 impl Fec {
+    /// All codes.
+    pub const ALL: [Fec; 4] = [Fec::NoCode, Fec::Raptor, Fec::ReedSolomon, Fec::RaptorQ];
+
     /// Returns the FEC Encoding ID.
     pub const fn id(self) -> u8 {
         match self {
             Fec::NoCode => 0,
+            Fec::Raptor => 1,
             Fec::ReedSolomon => 5,
             Fec::RaptorQ => 6,
         }
     }
 
     /// Returns the code with this FEC Encoding ID.
-    pub const fn from_id(id: u8) -> Option<Fec> {
-        match id {
-            0 => Some(Fec::NoCode),
-            5 => Some(Fec::ReedSolomon),
-            6 => Some(Fec::RaptorQ),
-            _ => None,
+    pub fn from_id(id: u8) -> Option<Fec> {
+        Fec::ALL.into_iter().find(|fec| fec.id() == id)
+    }
+
+    /// Returns the name, as in options of programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Fec::NoCode => "none",
+            Fec::Raptor => "raptor",
+            Fec::ReedSolomon => "rs28",
+            Fec::RaptorQ => "raptorq",
         }
     }
 }
@@ -51,6 +62,7 @@ impl PayloadId {
     const fn symbol_bits(fec: Fec) -> u32 {
         match fec {
             Fec::NoCode => 16,     // RFC 5445, 3.1
+            Fec::Raptor => 16,     // RFC 5053, 3.1
             Fec::ReedSolomon => 8, // RFC 5510, 5.1
             Fec::RaptorQ => 24,    // RFC 6330, 3.2
         }
@@ -91,6 +103,15 @@ pub enum Params {
         /// Maximum number of source symbols of a block.
         max_block: u32,
     },
+    /// Raptor (RFC 5053, 3.2.3).
+    Raptor {
+        /// Number of blocks of the object ("Z").
+        blocks: u16,
+        /// Number of sub-blocks of a block ("N").
+        sub_blocks: u8,
+        /// Symbol alignment in bytes ("Al"): symbol sizes are multiples of the alignment.
+        alignment: u8,
+    },
     /// Reed-Solomon over GF(2^8).
     ReedSolomon {
         /// Maximum number of source symbols of a block.
@@ -119,6 +140,7 @@ impl Oti {
     pub const fn fec(&self) -> Fec {
         match self.params {
             Params::NoCode { .. } => Fec::NoCode,
+            Params::Raptor { .. } => Fec::Raptor,
             Params::ReedSolomon { .. } => Fec::ReedSolomon,
             Params::RaptorQ { .. } => Fec::RaptorQ,
         }
@@ -127,8 +149,8 @@ impl Oti {
     /// Returns whether the length of the object fits the header extension.
     pub(super) const fn is_writable(&self) -> bool {
         match self.params {
-            Params::NoCode { .. } | Params::ReedSolomon { .. } => self.transfer_length <= MAX_TRANSFER,
             Params::RaptorQ { .. } => self.transfer_length <= MAX_RAPTORQ,
+            _ => self.transfer_length <= MAX_TRANSFER,
         }
     }
 
@@ -140,6 +162,13 @@ impl Oti {
                 out.extend_from_slice(&[0, 0]);
                 out.extend_from_slice(&self.symbol_size.to_be_bytes());
                 out.extend_from_slice(&max_block.to_be_bytes());
+            }
+            Params::Raptor { blocks, sub_blocks, alignment } => {
+                out.extend_from_slice(&self.transfer_length.to_be_bytes()[2..]);
+                out.extend_from_slice(&[0, 0]);
+                out.extend_from_slice(&self.symbol_size.to_be_bytes());
+                out.extend_from_slice(&blocks.to_be_bytes());
+                out.extend_from_slice(&[sub_blocks, alignment]);
             }
             Params::ReedSolomon { max_block, max_symbols } => {
                 out.extend_from_slice(&self.transfer_length.to_be_bytes()[2..]);
@@ -165,6 +194,13 @@ impl Oti {
                 r.u16()?;
                 let symbol_size = r.u16()?;
                 Oti { transfer_length, symbol_size, params: Params::NoCode { max_block: r.u32()? } }
+            }
+            Fec::Raptor => {
+                let transfer_length = high(&r.array::<6>()?);
+                r.u16()?;
+                let symbol_size = r.u16()?;
+                let params = Params::Raptor { blocks: r.u16()?, sub_blocks: r.u8()?, alignment: r.u8()? };
+                Oti { transfer_length, symbol_size, params }
             }
             Fec::ReedSolomon => {
                 let (transfer_length, symbol_size) = (high(&r.array::<6>()?), r.u16()?);
@@ -192,9 +228,10 @@ impl Oti {
             Params::NoCode { max_block: 0 } | Params::ReedSolomon { max_block: 0, .. } => return None,
             Params::NoCode { max_block } => symbols.div_ceil(max_block.into()),
             Params::ReedSolomon { max_block, .. } => symbols.div_ceil(max_block.into()),
-            Params::RaptorQ { blocks: 0, .. } => return None,
-            Params::RaptorQ { blocks, .. } if symbols > 0 => u64::from(blocks),
-            Params::RaptorQ { .. } => 0,
+            Params::Raptor { blocks: 0, .. } | Params::RaptorQ { blocks: 0, .. } => return None,
+            Params::Raptor { .. } | Params::RaptorQ { .. } if symbols == 0 => 0,
+            Params::Raptor { blocks, .. } => u64::from(blocks),
+            Params::RaptorQ { blocks, .. } => u64::from(blocks),
         };
         if blocks > symbols {
             return None;
@@ -210,7 +247,7 @@ impl Oti {
     }
 }
 
-/// Division of an object into source blocks of nearly equal size (RFC 5052, 9.1; RFC 6330, 4.4.1.2).
+/// Division of an object into source blocks of nearly equal size (RFC 5052, 9.1; RFC 5053, 5.3.1.2; RFC 6330, 4.4.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocks {
     symbols: u64,

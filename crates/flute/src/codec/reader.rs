@@ -37,7 +37,9 @@ pub enum ParseError {
         left: usize,
     },
     /// The erasure code is unknown.
-    #[error("FEC Encoding ID {0} is not supported; 0 (none), 5 (Reed-Solomon) and 6 (RaptorQ) are")]
+    #[error(
+        "FEC Encoding ID {0} is not supported; 0 (none), 1 (Raptor), 5 (Reed-Solomon) and 6 (RaptorQ) are"
+    )]
     UnknownFec(u8),
 }
 

@@ -46,6 +46,22 @@ fn table_has_the_layout_of_the_rfc() {
     assert_eq!(parse(TABLE), Ok(table()));
 }
 
+/// flute-alc 1.11.7 writes the same bytes and the same attribute.
+#[test]
+fn parameters_of_raptor_have_the_layout_of_the_rfc() {
+    let params = Params::Raptor { blocks: 0x0203, sub_blocks: 1, alignment: 4 };
+    let oti = Oti { transfer_length: 0x0102_0304_0506, symbol_size: 1_024, params };
+    let extensions = Extensions { oti: Some(oti), ..Extensions::default() };
+    let id = PayloadId { block: 0x0102, symbol: 0xfffe };
+    let bytes = bytes_of(&Packet { fec: Fec::Raptor, extensions, payload_id: Some(id), ..table() });
+    let extension = [64, 4, 1, 2, 3, 4, 5, 6, 0, 0, 4, 0, 2, 3, 1, 4];
+    assert_eq!(bytes[3], 1);
+    assert_eq!(bytes[12..], [&extension[..], &[1, 2, 0xff, 0xfe], b"<?"].concat());
+    let file = File { transfer_length: Some(oti.transfer_length), oti: Some(oti), ..File::default() };
+    let text = Fdt { files: vec![file], ..Fdt::default() }.encode();
+    assert!(text.contains("FEC-OTI-Scheme-Specific-Info=\"AgMBBA==\""), "{text}");
+}
+
 #[test]
 fn truncated_packet_is_refused_or_has_a_shorter_symbol() {
     let bytes = bytes_of(&table());
@@ -152,6 +168,8 @@ fn block_lengths_differ_by_at_most_one_symbol() {
     assert_eq!([0, 1, 2, 3].map(|block| blocks.first(block)), [0, 26, 51, 76]);
     let params = Params::RaptorQ { blocks: 4, sub_blocks: 1, alignment: 4 };
     assert_eq!(Oti { params, ..oti }.blocks(), Some(blocks));
+    let raptor = Params::Raptor { blocks: 4, sub_blocks: 1, alignment: 4 };
+    assert_eq!(Oti { params: raptor, ..oti }.blocks(), Some(blocks));
     assert_eq!(Oti { transfer_length: 0, ..oti }.blocks().map(|blocks| blocks.is_empty()), Some(true));
     assert_eq!(Oti { symbol_size: 0, ..oti }.blocks(), None);
     assert_eq!(Oti { transfer_length: 300, params, ..oti }.blocks(), None, "more blocks than symbols");
@@ -206,12 +224,17 @@ fn oti() -> impl Strategy<Value = Oti> {
     let no_code = any::<u32>().prop_map(|max_block| Params::NoCode { max_block });
     let reed_solomon =
         any::<(u8, u8)>().prop_map(|(max_block, max_symbols)| Params::ReedSolomon { max_block, max_symbols });
+    let raptor = any::<(u16, u8, u8)>().prop_map(|(blocks, sub_blocks, alignment)| Params::Raptor {
+        blocks,
+        sub_blocks,
+        alignment,
+    });
     let raptorq = any::<(u8, u16, u8)>().prop_map(|(blocks, sub_blocks, alignment)| Params::RaptorQ {
         blocks,
         sub_blocks,
         alignment,
     });
-    (0..1u64 << 40, any::<u16>(), prop_oneof![no_code, reed_solomon, raptorq])
+    (0..1u64 << 40, any::<u16>(), prop_oneof![no_code, raptor, reed_solomon, raptorq])
         .prop_map(|(transfer_length, symbol_size, params)| Oti { transfer_length, symbol_size, params })
 }
 
@@ -232,7 +255,7 @@ prop_compose! {
 }
 
 fn fec() -> impl Strategy<Value = Fec> {
-    proptest::sample::select(&[Fec::NoCode, Fec::ReedSolomon, Fec::RaptorQ])
+    proptest::sample::select(&Fec::ALL)
 }
 
 proptest! {
