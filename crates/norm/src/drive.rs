@@ -1,6 +1,6 @@
 //! Sessions over NORM on real sockets.
 
-use crate::codec::{DATA_HEADER_LEN, NodeId};
+use crate::codec::NodeId;
 use crate::error::NormError;
 use crate::files::Files;
 use crate::{NormReceive, NormReceiveReport, NormSend, NormSendReport, format, source};
@@ -35,12 +35,13 @@ impl Configuration for NormSend {
         // Receivers send feedback to the group or to this host, in both cases to the port of the group.
         let sockets = host.source_everywhere(&self.place, self.place.group.port())?;
         let (datagram, overhead) = (sockets.datagram, sockets.overhead);
-        let least = DATA_HEADER_LEN + MIN_SEGMENT;
+        let header = self.fec.data_header_len();
+        let least = header + MIN_SEGMENT;
         if datagram < least {
             return Err(NormError::Datagram { datagram, least }.into());
         }
-        let segment = datagram - DATA_HEADER_LEN;
-        let (files, warnings) = Files::look(paths, segment)?;
+        let segment = datagram - header;
+        let (files, warnings) = Files::look(paths, self.fec, segment)?;
         warnings.into_iter().for_each(|warning| host.emit(Event::warning(warning)));
         let random = random();
         let node = node(sockets.local, random[0]);

@@ -1,6 +1,6 @@
 //! The objects of a session: files on disk, divided into blocks of symbols.
 
-use super::codec::{Fti, PayloadId};
+use super::codec::{Fec, Fti, Item, PayloadId};
 use super::error::NormError;
 use super::rs::Code;
 use faircast_transport::error::Error;
@@ -95,6 +95,7 @@ impl Object {
 /// The files of a session.
 pub(super) struct Files {
     pub(super) objects: Vec<Object>,
+    pub(super) fec: Fec,
     segment: usize,
     code: Code,
     loaded: VecDeque<Loaded>,
@@ -107,7 +108,7 @@ struct Loaded {
 
 impl Files {
     /// Finds the files to send, and the reasons for which others are not sent.
-    pub(super) fn look(paths: &[PathBuf], segment: usize) -> Result<(Files, Vec<String>), Error> {
+    pub(super) fn look(paths: &[PathBuf], fec: Fec, segment: usize) -> Result<(Files, Vec<String>), Error> {
         // Names and trees follow the rules of the object stream; its division into blocks is not used.
         let reading = Reading { hard_links: HardLinks::AsFiles, ..Reading::default() };
         let stream = ObjectStream::open_with(paths, &reading, 1_024, 256)?;
@@ -141,7 +142,7 @@ impl Files {
             return Err(ObjectError::Nothing.into());
         }
         Ok((
-            Files { objects, segment, code: Code::new(MAX_BLOCK, PARITY), loaded: VecDeque::new() },
+            Files { objects, fec, segment, code: Code::new(MAX_BLOCK, PARITY), loaded: VecDeque::new() },
             warnings,
         ))
     }
@@ -150,6 +151,21 @@ impl Files {
     pub(super) fn fti(&self, object: usize) -> Fti {
         let size = self.objects[object].size;
         Fti { size, segment: self.segment as u16, max_block: MAX_BLOCK, parity: PARITY }
+    }
+
+    /// Returns the position of the last symbol.
+    pub(super) fn end(&self) -> Item {
+        let last = self.objects.len() - 1;
+        let id = self.objects[last].end();
+        Item { fec: self.fec, object: last as u16, id, block_len: self.stated_len(last, id.block) }
+    }
+
+    /// Returns the number of source symbols of a block as packets state it; 0 if they do not.
+    pub(super) fn stated_len(&self, object: usize, block: u32) -> u16 {
+        match self.fec {
+            Fec::SmallBlock if self.objects[object].size > 0 => self.objects[object].block_len(block).into(),
+            _ => 0,
+        }
     }
 
     /// Returns the total size of all files, in bytes.

@@ -1,9 +1,11 @@
 //! NORM as one of faircast's formats: its unsupported features, and its reports as text.
 
+use crate::codec::Fec;
 use crate::{NormReceive, NormReceiveReport, NormSend, NormSendReport};
 use faircast_core::schemes::Scheme;
 use faircast_driver::format::{
-    Declaration, Feature, Format, Outcome, ReceiverRequest, Refused, SourceRequest,
+    Declaration, Ends, Feature, Format, FormatOption, Outcome, ReceiverRequest, Refused, SourceRequest,
+    Values,
 };
 use faircast_transport::event::IncompleteReceiver;
 use faircast_transport::units;
@@ -28,7 +30,16 @@ impl Format for Norm {
         name: "norm",
         title: "NORM",
         summary: "NORM (RFC 5740), compatible with libnorm: files, from sources only",
-        options: &[],
+        options: &[FormatOption {
+            name: "norm-fec",
+            value: "ID",
+            meaning: "Over NORM: the FEC Encoding ID of the Reed-Solomon code [default: 5]",
+            values: Values::Words(&[
+                ("5", "Reed-Solomon over GF(2^8) (RFC 5510), libnorm's default"),
+                ("129", "Small block codes (RFC 5445), instance 0"),
+            ]),
+            ends: Ends::Source,
+        }],
         refuses: &[
             (Feature::Reception, NO_RECEIVER),
             (Feature::Name, "files keep their names"),
@@ -67,7 +78,9 @@ impl Format for Norm {
             let why = "its receivers send only the reports of TFMCC; choose tfmcc";
             return Err(Refused::Feature { feature: Feature::Scheme, why });
         }
+        let fec = asked.options.get("norm-fec");
         Ok(NormSend {
+            fec: Fec::ALL.into_iter().find(|of| fec == Some(&of.id().to_string())).unwrap_or_default(),
             place: asked.place,
             scheme,
             min: asked.min,

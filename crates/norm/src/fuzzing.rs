@@ -24,11 +24,12 @@ const INSTANCE: u16 = 1;
 /// Maximum duration of a session. It exceeds all timeouts.
 const MAX_DURATION: Span = Span::from_secs(120);
 const SEGMENT: usize = 128;
+const FEC: codec::Fec = codec::Fec::SmallBlock;
 
 fn source_session() -> NormSource {
     // This file exists wherever the crate is built, and a fuzzer needs no other content.
     let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
-    let (files, _) = Files::look(&[path], SEGMENT).expect("the source tree can be read");
+    let (files, _) = Files::look(&[path], FEC, SEGMENT).expect("the source tree can be read");
     let scheme: Scheme = "tfmcc".parse().expect("a scheme of the catalogue");
     let setup = Setup {
         group: GROUP,
@@ -36,7 +37,7 @@ fn source_session() -> NormSource {
         instance: INSTANCE,
         overhead: 28,
         bounds: Bounds { max: Rate::from_mbps(4.0), ..scheme.bounds() },
-        scheme: scheme.with_packet_size((SEGMENT + codec::DATA_HEADER_LEN + 28) as u16),
+        scheme: scheme.with_packet_size((SEGMENT + FEC.data_header_len() + 28) as u16),
         rng: Rng::new(1, 0),
         files,
         expect: None,

@@ -33,6 +33,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+pub use codec::Fec;
 pub use error::NormError;
 pub use format::Norm;
 
@@ -66,6 +67,8 @@ pub struct NormSend {
     pub expect: Option<u32>,
     /// Maximum time to wait for receivers.
     pub join_timeout: Duration,
+    /// The FEC Encoding ID of all packets.
+    pub fec: Fec,
     /// Files and directory trees.
     pub content: Content,
 }
@@ -80,6 +83,7 @@ impl NormSend {
             max: None,
             expect: None,
             join_timeout: Duration::from_secs(10),
+            fec: Fec::default(),
             content,
         }
     }

@@ -1,7 +1,7 @@
 //! A receiver of NORM for tests: it stores symbols, requests missing ones, and reports as libnorm's receivers do.
 
 use super::codec::{
-    self, Answer, CcReport, Command, Feedback, FeedbackKind, Form, Fti, Item, Message, NodeId, Packet,
+    self, Answer, CcReport, Command, Fec, Feedback, FeedbackKind, Form, Fti, Item, Message, NodeId, Packet,
     PayloadId, Requests, SenderMessage, SenderState, cc_flags, quantities, request_flags,
 };
 use super::rs;
@@ -26,6 +26,7 @@ pub(super) enum Asks {
 #[derive(Debug, Default)]
 pub(super) struct Got {
     pub(super) name: Option<String>,
+    fec: Fec,
     fti: Option<Fti>,
     blocks: BTreeMap<u32, BTreeMap<u8, Vec<u8>>>,
 }
@@ -89,12 +90,15 @@ impl Model {
             SenderMessage::Info { object, info } => {
                 let got = self.objects.entry(object.id).or_default();
                 got.name = Some(String::from_utf8(info.to_vec()).expect("names are text"));
-                got.fti = object.fti;
+                (got.fec, got.fti) = (object.fec, object.fti);
                 self.reach((object.id, 0), now);
             }
-            SenderMessage::Data { object, id, symbol } => {
+            SenderMessage::Data { object, id, block_len, symbol } => {
                 let got = self.objects.entry(object.id).or_default();
-                got.fti = object.fti;
+                (got.fec, got.fti) = (object.fec, object.fti);
+                let len = object.fti.and_then(|fti| lens(fti).get(id.block as usize).copied());
+                let stated = if got.fec == Fec::SmallBlock { len.map(u16::from) } else { Some(0) };
+                assert_eq!(Some(block_len), stated, "{id:?}");
                 got.blocks.entry(id.block).or_default().insert(id.symbol, symbol.to_vec());
                 self.reach((object.id, id.block), now);
             }
@@ -106,12 +110,12 @@ impl Model {
                 }
                 return Some(self.feedback(FeedbackKind::Ack { answer: Answer::Cc, id: 0 }, now));
             }
-            SenderMessage::Command(Command::Flush { object, id, nodes }) => {
+            SenderMessage::Command(Command::Flush { at, nodes }) => {
                 self.has_flush = true;
-                self.reach((object, id.block + 1), now);
+                self.reach((at.object, at.id.block + 1), now);
                 let is_asked = nodes.iter().any(|node| node == self.id);
                 if is_asked && self.missing().is_empty() {
-                    let answer = Answer::Flush { object, id };
+                    let answer = Answer::Flush(at);
                     return Some(self.feedback(FeedbackKind::Ack { answer, id: 0 }, now));
                 }
             }
@@ -151,8 +155,9 @@ impl Model {
         let mut requests = Vec::new();
         let last = self.newest.0;
         for object in 0..=last {
-            let start = Item { object, id: PayloadId { block: 0, symbol: 0 } };
             let got = self.objects.get(&object);
+            let fec = got.map(|got| got.fec).unwrap_or_default();
+            let start = Item::new(fec, object, PayloadId { block: 0, symbol: 0 });
             let Some((got, fti)) = got.and_then(|got| Some((got, got.fti?))) else {
                 let end = Item { object, ..start };
                 codec::push_request(&mut requests, Form::Ranges, request_flags::OBJECT, &[start, end]);
@@ -170,12 +175,8 @@ impl Model {
                 let held = got.blocks.get(&block).unwrap_or(&empty);
                 let missing = usize::from(len).saturating_sub(held.len()) as u8;
                 if missing > 0 {
-                    self.ask(
-                        &mut requests,
-                        Item { object, id: PayloadId { block, symbol: 0 } },
-                        (len, missing),
-                        held,
-                    );
+                    let at = Item { id: PayloadId { block, symbol: 0 }, block_len: len.into(), ..start };
+                    self.ask(&mut requests, at, (len, missing), held);
                 }
             }
         }

@@ -222,7 +222,7 @@ fn wanted<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::codec::{Item, push_request};
+    use super::super::codec::{Fec, Item, push_request};
     use super::super::files::{Files, MAX_BLOCK};
     use super::*;
 
@@ -235,13 +235,13 @@ mod tests {
         let path = directory.path().join("f");
         let file = std::fs::File::create(&path).expect("the directory is ours");
         file.set_len(blocks * u64::from(MAX_BLOCK) * SEGMENT as u64).expect("the disk has holes");
-        (Files::look(&[path], SEGMENT).expect("it can be read").0, directory)
+        (Files::look(&[path], Fec::default(), SEGMENT).expect("it can be read").0, directory)
     }
 
     fn ask(repairs: &mut Repairs, files: &Files, form: Form, flags: u8, ids: &[(u32, u8)], now: Time) {
         let (mut bytes, end) = (Vec::new(), (1, 0));
-        let items: Vec<Item> =
-            ids.iter().map(|&(block, symbol)| Item { object: 0, id: PayloadId { block, symbol } }).collect();
+        let at = |&(block, symbol)| Item::new(Fec::default(), 0, PayloadId { block, symbol });
+        let items: Vec<Item> = ids.iter().map(at).collect();
         push_request(&mut bytes, form, flags, &items);
         let requests = Requests::parse(&bytes).expect("it is a request");
         let object_of = |id| (id == 0).then_some(0);

@@ -6,12 +6,12 @@
 
 use super::NormSendReport;
 use super::codec::{
-    self, Answer, CcNodes, CcReport, Command, Feedback, FeedbackKind, Message, NodeId, Nodes as NodeList,
-    ObjectHeader, Packet, PayloadId, Requests, SenderMessage, SenderState, cc_flags, object_flags,
-    quantities,
+    self, Answer, CcNodes, CcReport, Command, Feedback, FeedbackKind, Item, Message, NodeId,
+    Nodes as NodeList, ObjectHeader, Packet, PayloadId, Requests, SenderMessage, SenderState, cc_flags,
+    object_flags, quantities,
 };
 use super::error::NormError;
-use super::files::{Files, Object};
+use super::files::Files;
 use super::nodes::{Nodes, State, node_id, receiver_id};
 use super::probes::Probes;
 use super::repairs::{Repair, Repairs};
@@ -228,9 +228,7 @@ impl NormSource {
         match feedback.kind {
             FeedbackKind::Nack(requests) => self.on_nack(requests, now),
             FeedbackKind::Ack { answer: Answer::Cc, .. } => self.report.answers += 1,
-            FeedbackKind::Ack { answer: Answer::Flush { object, id }, .. } => {
-                self.on_acknowledged(node, object, id);
-            }
+            FeedbackKind::Ack { answer: Answer::Flush(at), .. } => self.on_acknowledged(node, at),
         }
     }
 
@@ -274,9 +272,9 @@ impl NormSource {
         self.repairs.schedule(now + grtt * u64::from(BACKOFF + 1));
     }
 
-    fn on_acknowledged(&mut self, node: NodeId, object: u16, id: PayloadId) {
-        let last = self.setup.files.objects.len() - 1;
-        let is_end = object == last as u16 && self.setup.files.objects.last().map(Object::end) == Some(id);
+    fn on_acknowledged(&mut self, node: NodeId, at: Item) {
+        let end = self.setup.files.end();
+        let is_end = (at.object, at.id) == (end.object, end.id);
         let is_pending = |node: &&mut super::nodes::Node| node.state == State::Active;
         if !is_end || !self.has_sent_all() {
             self.report.refused += 1;
@@ -393,8 +391,8 @@ impl NormSource {
             return;
         }
         self.clocks.flush = now + (self.grtt() * 2).max(FLUSH_MIN);
-        let room =
-            self.setup.scheme.sending().packet_size as usize - self.setup.overhead - codec::DATA_HEADER_LEN;
+        let header = self.setup.overhead + self.setup.files.fec.data_header_len();
+        let room = self.setup.scheme.sending().packet_size as usize - header;
         let pending = self.nodes.pending().count();
         // Each announcement names other receivers, if one has no room for all of them.
         let skipped = (self.flushes as usize * (room / 4)) % pending;
@@ -403,9 +401,7 @@ impl NormSource {
             nodes.extend_from_slice(&id.to_be_bytes());
         }
         self.flushes += 1;
-        let last = self.setup.files.objects.len() - 1;
-        let id = self.setup.files.objects[last].end();
-        let flush = Command::Flush { object: last as u16, id, nodes: NodeList(&nodes) };
+        let flush = Command::Flush { at: self.setup.files.end(), nodes: NodeList(&nodes) };
         self.push(SenderMessage::Command(flush));
     }
 
@@ -556,8 +552,12 @@ impl NormSource {
 
     fn len_of(&self, packet: Repair) -> usize {
         match packet {
-            Repair::Info(object) => codec::INFO_HEADER_LEN + self.setup.files.objects[object].name.len(),
-            Repair::Symbol(object, id) => codec::DATA_HEADER_LEN + self.setup.files.symbol_len(object, id),
+            Repair::Info(object) => {
+                self.setup.files.fec.info_header_len() + self.setup.files.objects[object].name.len()
+            }
+            Repair::Symbol(object, id) => {
+                self.setup.files.fec.data_header_len() + self.setup.files.symbol_len(object, id)
+            }
         }
     }
 
@@ -572,7 +572,8 @@ impl NormSource {
         if choice.is_repair {
             flags |= object_flags::REPAIR | if is_parity { 0 } else { object_flags::EXPLICIT };
         }
-        let object = ObjectHeader { flags, id: at as u16, fti: Some(self.setup.files.fti(at)) };
+        let (fec, fti) = (self.setup.files.fec, Some(self.setup.files.fti(at)));
+        let object = ObjectHeader { flags, fec, id: at as u16, fti };
         let start = out.len();
         match choice.packet {
             Repair::Info(_) => {
@@ -581,7 +582,8 @@ impl NormSource {
                 self.setup.files.objects[at].name = name;
             }
             Repair::Symbol(_, id) => {
-                self.encode(SenderMessage::Data { object, id, symbol: &symbol }, out);
+                let block_len = self.setup.files.stated_len(at, id.block);
+                self.encode(SenderMessage::Data { object, id, block_len, symbol: &symbol }, out);
             }
         }
         self.depart(out.len() - start, now);

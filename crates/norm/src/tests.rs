@@ -2,8 +2,8 @@
 
 use super::NormSendReport;
 use super::codec::{
-    self, Command, Feedback, FeedbackKind, Form, Item, Message, Packet, PayloadId, Requests, SenderMessage,
-    request_flags,
+    self, Command, Fec, Feedback, FeedbackKind, Form, Item, Message, Packet, PayloadId, Requests,
+    SenderMessage, request_flags,
 };
 use super::files::Files;
 use super::model::{Asks, Model};
@@ -36,6 +36,7 @@ struct Plan {
     /// The rate of the link to the receivers.
     link: Rate,
     expect: Option<u32>,
+    fec: Fec,
     /// Number of receivers, the last ones, that answer only probes.
     mute: usize,
     /// Whether a host sends forged NACKs.
@@ -50,6 +51,7 @@ impl Default for Plan {
             loss: 0.02,
             link: Rate::from_mbps(8.0),
             expect: None,
+            fec: Fec::default(),
             mute: 0,
             is_attacked: false,
         }
@@ -72,7 +74,7 @@ fn content(name: &str, len: usize) -> Vec<u8> {
     (0..len).map(|_| rng.below(256) as u8).collect()
 }
 
-pub(super) fn setup(directory: &Path, files: &[(&str, usize)], expect: Option<u32>) -> Setup {
+pub(super) fn setup(directory: &Path, files: &[(&str, usize)], expect: Option<u32>, fec: Fec) -> Setup {
     for (name, len) in files {
         let path = directory.join(name);
         std::fs::create_dir_all(path.parent().expect("it has a parent")).expect("the directory is ours");
@@ -81,10 +83,10 @@ pub(super) fn setup(directory: &Path, files: &[(&str, usize)], expect: Option<u3
     let tops: BTreeSet<&str> =
         files.iter().map(|(name, _)| name.split('/').next().expect("a part")).collect();
     let paths: Vec<_> = tops.into_iter().map(|top| directory.join(top)).collect();
-    let (files, warnings) = Files::look(&paths, SEGMENT).expect("they can be read");
+    let (files, warnings) = Files::look(&paths, fec, SEGMENT).expect("they can be read");
     assert_eq!(warnings, Vec::<String>::new());
     let scheme: Scheme = "tfmcc".parse().expect("it is in the catalogue");
-    let scheme = scheme.with_packet_size((SEGMENT + codec::DATA_HEADER_LEN + 28) as u16);
+    let scheme = scheme.with_packet_size((SEGMENT + fec.data_header_len() + 28) as u16);
     Setup {
         group: GROUP,
         node: SOURCE,
@@ -107,7 +109,7 @@ fn address(receiver: usize) -> SocketAddr {
 
 fn run(plan: &Plan) -> Outcome {
     let directory = tempfile::tempdir().expect("there is a place for temporary files");
-    let mut source = NormSource::new(setup(directory.path(), &plan.files, plan.expect), Time::ZERO);
+    let mut source = NormSource::new(setup(directory.path(), &plan.files, plan.expect, plan.fec), Time::ZERO);
     let mut receivers: Vec<Model> =
         plan.receivers.iter().enumerate().map(|(n, asks)| Model::new(n as u32 + 2, *asks)).collect();
     let (mut rng, mut pipe) = (Rng::new(3, 0), Pipe::new(Link::after(DELAY).at(plan.link).fifo(60_000)));
@@ -178,7 +180,7 @@ fn is_answer_to_probe(bytes: &[u8]) -> bool {
 /// Returns a NACK of a node that requests the first object again and again.
 pub(super) fn forged_nack(node: u32) -> Vec<u8> {
     let (mut requests, mut bytes) = (Vec::new(), Vec::new());
-    let item = Item { object: 0, id: PayloadId { block: 0, symbol: 0 } };
+    let item = Item::new(Fec::default(), 0, PayloadId { block: 0, symbol: 0 });
     codec::push_request(&mut requests, Form::Items, request_flags::OBJECT, &[item]);
     let requests = Requests::parse(&requests).expect("it was written just now");
     let kind = FeedbackKind::Nack(requests);
@@ -205,9 +207,11 @@ fn all_are_complete(plan: &Plan) -> (NormSendReport, Outcome) {
 
 #[test]
 fn every_form_of_request_is_answered_by_the_missing_symbols() {
-    let (sent, _) = all_are_complete(&Plan::default());
-    assert!(sent.repairs > 20 && sent.naks > 10 && sent.parity > 5, "{sent:?}");
-    assert!(sent.files == 3 && sent.bytes == 700_517, "{sent:?}");
+    for fec in Fec::ALL {
+        let (sent, _) = all_are_complete(&Plan { fec, ..Plan::default() });
+        assert!(sent.repairs > 20 && sent.naks > 10 && sent.parity > 5, "{fec:?}: {sent:?}");
+        assert!(sent.files == 3 && sent.bytes == 700_517, "{fec:?}: {sent:?}");
+    }
     for asks in [Asks::Parity, Asks::Erasures, Asks::Ranges] {
         let plan = Plan { receivers: vec![asks; 3], ..Plan::default() };
         let (sent, _) = all_are_complete(&plan);
@@ -285,7 +289,7 @@ fn number_of_files_in_transit_is_bounded() {
 #[test]
 fn number_of_nodes_is_bounded_and_nodes_keep_their_addresses() {
     let directory = tempfile::tempdir().expect("there is a place for temporary files");
-    let mut source = NormSource::new(setup(directory.path(), &[("a", 5)], None), Time::ZERO);
+    let mut source = NormSource::new(setup(directory.path(), &[("a", 5)], None, Fec::default()), Time::ZERO);
     let from = |host: u8| SocketAddr::from((Ipv4Addr::new(10, 0, 9, host), 1));
     for node in 1..=MAX_NODES as u32 + 10 {
         give(&mut source, &mut forged_nack(node), from(1), Time::ZERO);
@@ -301,7 +305,7 @@ fn number_of_nodes_is_bounded_and_nodes_keep_their_addresses() {
 #[test]
 fn end_of_the_session_is_announced() {
     let directory = tempfile::tempdir().expect("there is a place for temporary files");
-    let mut source = NormSource::new(setup(directory.path(), &[("a", 5)], None), Time::ZERO);
+    let mut source = NormSource::new(setup(directory.path(), &[("a", 5)], None, Fec::default()), Time::ZERO);
     source.stop(Time::ZERO);
     let (mut now, mut ends) = (Time::ZERO, 0);
     while !source.is_finished() {

@@ -84,11 +84,15 @@ impl Stage {
 
     /// Checks that tshark's NORM dissector reports no malformed packet, and finds messages of all kinds of the source.
     pub fn is_clean(&self, pcap: &Path) {
+        self.has_messages(pcap, &["norm.flavor == 1", "norm.flavor == 2", "norm.flavor == 4"]);
+        self.has_messages(pcap, &["norm.type == 1", "norm.type == 2"]);
+    }
+
+    /// Checks that tshark's NORM dissector reports no malformed packet, and finds messages for each of these filters.
+    fn has_messages(&self, pcap: &Path, filters: &[&str]) {
         let decode = format!("udp.port=={},norm", GROUP.split_once(':').expect("it has a port").1);
         assert_eq!(must(warnings(pcap, &["-d", &decode])), Vec::<String>::new());
-        for kind in
-            ["norm.type == 1", "norm.type == 2", "norm.flavor == 1", "norm.flavor == 2", "norm.flavor == 4"]
-        {
+        for kind in filters {
             let args = ["-n", "-r", &text(pcap), "-d", &decode, "-c", "1000000", "-Y", kind];
             let shown = must(run("tshark", &args, Duration::from_secs(120)));
             assert!(!shown.stdout.is_empty(), "no message with {kind}");
@@ -149,6 +153,30 @@ fn libnorm_receivers_get_files_and_trees_despite_losses() {
     stage.is_clean(&pcap);
     assert_eq!((source.number("completed"), source.number("files")), (3.0, 41.0));
     assert!(source.number("repairs") > 10.0 && source.number("parity") > 0.0, "{source:?}");
+}
+
+/// Needs a kernel: libnorm uses kernel sockets and timers.
+#[test]
+fn libnorm_receivers_get_files_with_fec_encoding_129() {
+    let Some(stage) = Stage::set() else { return };
+    let lab = must(EmulatedLab::start(&stage.root, LOSSY));
+    let files = [("image", 2_000_001), ("short", 7), ("empty", 0)];
+    let paths = files.map(|(name, bytes)| stage.file(name, bytes));
+    let capture = must(Capture::start(lab.host("source"), "udp", &stage.path("session.pcap")));
+    let hosts = [("near", 2), ("lossy", 3)];
+    let receivers = hosts.map(|(host, node)| stage.receiver(lab.host(host), host, node, files.len()));
+    let args = ["--expect", "2", "--norm-fec", "129"];
+    let paths = paths.each_ref().map(String::as_str);
+    let source = stage.send(lab.host("source"), &paths, &args).succeeds(60);
+    receivers.into_iter().for_each(finish);
+    let pcap = must(capture.stop());
+    must(lab.stop());
+    for ((host, _), (name, bytes)) in hosts.iter().flat_map(|host| files.map(|file| (host, file))) {
+        stage.has(host, name, name, bytes);
+    }
+    stage.has_messages(&pcap, &["norm.fec_encoding_id == 129 && norm.type == 2", "norm.flavor == 1"]);
+    assert_eq!(source.number("completed"), 2.0);
+    assert!(source.number("repairs") > 5.0 && source.number("parity") > 0.0, "{source:?}");
 }
 
 /// Needs a kernel: libnorm uses kernel sockets and timers.

@@ -1,8 +1,7 @@
 //! Messages of a receiver: NACKs and ACKs (RFC 5740, 4.3).
 
 use super::reader::Reader;
-use super::sender::supported;
-use super::{ACK, FEC_ID, NACK, NodeId, ParseError, PayloadId};
+use super::{ACK, Fec, NACK, NodeId, ParseError, PayloadId};
 
 const ACK_CC: u8 = 1;
 const ACK_FLUSH: u8 = 2;
@@ -46,12 +45,7 @@ pub enum Answer {
     /// A probe.
     Cc,
     /// A flush. Everything up to this position has arrived.
-    Flush {
-        /// The object.
-        object: u16,
-        /// Position in the object.
-        id: PayloadId,
-    },
+    Flush(Item),
 }
 
 /// A receiver's report for congestion control.
@@ -94,28 +88,37 @@ pub struct Request<'a> {
     items: &'a [u8],
 }
 
-/// An item of a repair request.
+/// A position in a session: an item of a repair request, or the position of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Item {
+    /// The encoding.
+    pub fec: Fec,
     /// The object.
     pub object: u16,
     /// Position in the object.
     pub id: PayloadId,
+    /// Number of source symbols of the block; 0 if the encoding does not state it.
+    pub block_len: u16,
 }
 
 impl Item {
-    const LEN: usize = 8;
-
-    fn parse(reader: &mut Reader<'_>) -> Result<Item, ParseError> {
-        supported(reader.u8()?)?;
-        let (_, object) = (reader.u8()?, reader.u16()?);
-        Ok(Item { object, id: PayloadId::from_bits(reader.u32()?) })
+    /// Returns a position that states no number of source symbols.
+    pub const fn new(fec: Fec, object: u16, id: PayloadId) -> Item {
+        Item { fec, object, id, block_len: 0 }
     }
 
-    fn encode(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[FEC_ID, 0]);
+    fn parse(reader: &mut Reader<'_>) -> Result<Item, ParseError> {
+        let fec = Fec::parse(reader.u8()?)?;
+        let (_, object) = (reader.u8()?, reader.u16()?);
+        let (id, block_len) = fec.read_id(reader)?;
+        Ok(Item { fec, object, id, block_len })
+    }
+
+    /// Appends the position after two bytes that differ between messages.
+    pub(super) fn encode(self, first: [u8; 2], out: &mut Vec<u8>) {
+        out.extend_from_slice(&first);
         out.extend_from_slice(&self.object.to_be_bytes());
-        out.extend_from_slice(&self.id.to_bits().to_be_bytes());
+        self.fec.put_id((self.id, self.block_len), out);
     }
 }
 
@@ -149,13 +152,17 @@ impl<'a> Request<'a> {
         };
         let (flags, len) = (reader.u8()?, usize::from(reader.u16()?));
         let items = reader.take(len)?;
-        let entry = if form == Form::Ranges { 2 * Item::LEN } else { Item::LEN };
-        if !len.is_multiple_of(entry) {
-            return Err(ParseError::List(len));
-        }
         let mut each = Reader::new(items);
         while each.at() < len {
-            Item::parse(&mut each)?;
+            let item = Item::parse(&mut each).and_then(|first| match form {
+                Form::Ranges => Item::parse(&mut each),
+                Form::Items | Form::Erasures => Ok(first),
+            });
+            // The length of an item depends on its encoding.
+            item.map_err(|error| match error {
+                ParseError::Truncated { .. } => ParseError::List(len),
+                other => other,
+            })?;
         }
         Ok(Request { form, flags, items })
     }
@@ -179,8 +186,11 @@ pub fn push_request(out: &mut Vec<u8>, form: Form, flags: u8, items: &[Item]) {
         Form::Erasures => 3,
     };
     out.extend_from_slice(&[form, flags]);
-    out.extend_from_slice(&((items.len() * Item::LEN) as u16).to_be_bytes());
-    items.iter().for_each(|item| item.encode(out));
+    let start = out.len();
+    out.extend_from_slice(&[0, 0]);
+    items.iter().for_each(|item| item.encode([item.fec.id(), 0], out));
+    let len = (out.len() - start - 2) as u16;
+    out[start..start + 2].copy_from_slice(&len.to_be_bytes());
 }
 
 impl<'a> Feedback<'a> {
@@ -209,8 +219,8 @@ impl<'a> Feedback<'a> {
             (NACK, _) => FeedbackKind::Nack(Requests::parse(body)?),
             (_, ACK_CC) => FeedbackKind::Ack { answer: Answer::Cc, id },
             (_, ACK_FLUSH) => {
-                let Item { object, id: position } = Item::parse(&mut Reader::new(body))?;
-                FeedbackKind::Ack { answer: Answer::Flush { object, id: position }, id }
+                let answer = Answer::Flush(Item::parse(&mut Reader::new(body))?);
+                FeedbackKind::Ack { answer, id }
             }
             (_, other) => return Err(ParseError::Unknown(ACK, other)),
         };
@@ -224,7 +234,7 @@ impl<'a> Feedback<'a> {
         out.extend_from_slice(&match self.kind {
             FeedbackKind::Nack(_) => [0, 0],
             FeedbackKind::Ack { answer: Answer::Cc, id } => [ACK_CC, id],
-            FeedbackKind::Ack { answer: Answer::Flush { .. }, id } => [ACK_FLUSH, id],
+            FeedbackKind::Ack { answer: Answer::Flush(_), id } => [ACK_FLUSH, id],
         });
         out.extend_from_slice(&self.response.0.to_be_bytes());
         out.extend_from_slice(&self.response.1.to_be_bytes());
@@ -234,7 +244,7 @@ impl<'a> Feedback<'a> {
         let header = out.len();
         match self.kind {
             FeedbackKind::Nack(requests) => out.extend_from_slice(requests.0),
-            FeedbackKind::Ack { answer: Answer::Flush { object, id }, .. } => Item { object, id }.encode(out),
+            FeedbackKind::Ack { answer: Answer::Flush(at), .. } => at.encode([at.fec.id(), 0], out),
             FeedbackKind::Ack { answer: Answer::Cc, .. } => {}
         }
         header

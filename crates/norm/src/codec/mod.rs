@@ -8,6 +8,8 @@
 //!   |instance       |grtt   |backoff, group size       messages of the sender
 //!   |flags or kind  |FEC ID |object |
 //!   |block (24 bits), symbol (8)    |                  FEC Encoding ID 5
+//!   |block                          |                  FEC Encoding ID 129
+//!   |symbols of block|symbol        |
 //!   |header extensions              |
 //!   |payload
 //!
@@ -18,8 +20,8 @@
 //!   |requests, or acknowledged position
 //! ```
 //!
-//! Objects are files coded with FEC Encoding ID 5, Reed-Solomon over GF(2^8) (RFC 5510). Messages about objects with other codes,
-//! and application-defined commands, are not parsed.
+//! Objects are files coded with Reed-Solomon over GF(2^8): [`Fec`]. Messages about objects with other codes, and
+//! application-defined commands, are not parsed.
 
 mod feedback;
 pub mod quantities;
@@ -33,14 +35,93 @@ pub use sender::{CcNode, CcNodes, Command, Fti, Nodes, ObjectHeader, SenderMessa
 
 use reader::Reader;
 
-/// FEC Encoding ID of Reed-Solomon codes over GF(2^8) (RFC 5510).
-pub const FEC_ID: u8 = 5;
-/// Octets of a data packet before its payload.
-pub const DATA_HEADER_LEN: usize = INFO_HEADER_LEN + 4;
-/// Octets of a packet with information about an object before the information.
-pub const INFO_HEADER_LEN: usize = 16 + FTI_LEN;
-/// Octets of the extension with the FEC object transmission information.
-const FTI_LEN: usize = 12;
+/// How objects are coded, and how messages describe it: the FEC Encoding ID. The code is the same for both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fec {
+    /// FEC Encoding ID 5: Reed-Solomon over GF(2^8) (RFC 5510).
+    #[default]
+    ReedSolomon,
+    /// FEC Encoding ID 129 with instance 0: small block systematic codes (RFC 5445, 4). libnorm's instance 0 is Reed-Solomon.
+    SmallBlock,
+}
+
+impl Fec {
+    /// Both encodings.
+    pub const ALL: [Fec; 2] = [Fec::ReedSolomon, Fec::SmallBlock];
+
+    /// Returns the FEC Encoding ID.
+    pub const fn id(self) -> u8 {
+        match self {
+            Fec::ReedSolomon => 5,
+            Fec::SmallBlock => 129,
+        }
+    }
+
+    /// Returns the octets of a data packet before its payload.
+    pub const fn data_header_len(self) -> usize {
+        self.info_header_len() + self.id_len()
+    }
+
+    /// Returns the octets of a packet with information about an object before the information.
+    pub const fn info_header_len(self) -> usize {
+        16 + self.fti_len()
+    }
+
+    /// Returns the octets of a payload ID.
+    const fn id_len(self) -> usize {
+        match self {
+            Fec::ReedSolomon => 4,
+            Fec::SmallBlock => 8,
+        }
+    }
+
+    /// Returns the octets of the extension with the FEC object transmission information.
+    const fn fti_len(self) -> usize {
+        match self {
+            Fec::ReedSolomon => 12,
+            Fec::SmallBlock => 16,
+        }
+    }
+
+    const fn parse(id: u8) -> Result<Fec, ParseError> {
+        match id {
+            5 => Ok(Fec::ReedSolomon),
+            129 => Ok(Fec::SmallBlock),
+            other => Err(ParseError::Fec(other)),
+        }
+    }
+
+    /// Reads a payload ID, and the number of source symbols of the block: 0 if the encoding does not state it.
+    fn read_id(self, reader: &mut Reader<'_>) -> Result<(PayloadId, u16), ParseError> {
+        let first = reader.u32()?;
+        match self {
+            Fec::ReedSolomon => Ok((PayloadId { block: first >> 8, symbol: first as u8 }, 0)),
+            Fec::SmallBlock => {
+                let (len, symbol) = (reader.u16()?, small("symbol", reader.u16()?)?);
+                Ok((PayloadId { block: first, symbol }, len))
+            }
+        }
+    }
+
+    /// Appends a payload ID.
+    fn put_id(self, (id, block_len): (PayloadId, u16), out: &mut Vec<u8>) {
+        match self {
+            Fec::ReedSolomon => {
+                out.extend_from_slice(&(id.block << 8 | u32::from(id.symbol)).to_be_bytes());
+            }
+            Fec::SmallBlock => {
+                out.extend_from_slice(&id.block.to_be_bytes());
+                out.extend_from_slice(&block_len.to_be_bytes());
+                out.extend_from_slice(&[0, id.symbol]);
+            }
+        }
+    }
+}
+
+/// Returns a number of symbols in eight bits.
+fn small(what: &'static str, value: u16) -> Result<u8, ParseError> {
+    u8::try_from(value).map_err(|_| ParseError::SmallBlock { what, value })
+}
 
 const VERSION: u8 = 1;
 const INFO: u8 = 1;
@@ -93,7 +174,7 @@ pub type NodeId = u32;
 /// Position of a symbol in its object: the FEC payload ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PayloadId {
-    /// Number of the block, at most 24 bits.
+    /// Number of the block; 24 bits with FEC Encoding ID 5.
     pub block: u32,
     /// Number of the symbol in the block. Parity symbols follow the source symbols.
     pub symbol: u8,
@@ -102,14 +183,6 @@ pub struct PayloadId {
 impl PayloadId {
     /// Number of blocks that an object can have.
     pub const MAX_BLOCKS: u64 = 1 << 24;
-
-    const fn to_bits(self) -> u32 {
-        self.block << 8 | self.symbol as u32
-    }
-
-    const fn from_bits(bits: u32) -> PayloadId {
-        PayloadId { block: bits >> 8, symbol: bits as u8 }
-    }
 }
 
 /// A message with its common header.
@@ -159,6 +232,16 @@ pub enum ParseError {
     /// The object is coded with another code.
     #[error("FEC encoding {0} is not supported")]
     Fec(u8),
+    /// FEC Encoding ID 129 with another instance, or with more symbols than Reed-Solomon has.
+    #[error(
+        "{what} {value} of FEC encoding 129 is not supported; only instance 0 and blocks of at most 255 symbols are"
+    )]
+    SmallBlock {
+        /// The number.
+        what: &'static str,
+        /// Its value.
+        value: u16,
+    },
     /// A list has a part of an entry.
     #[error("a list of {0} bytes has a part of an entry")]
     List(usize),
@@ -212,6 +295,6 @@ pub fn encode(out: &mut Vec<u8>, packet: &Packet<'_>) {
         }
         Message::Feedback(feedback) => feedback.encode(out),
     };
-    // Headers have at most nine words.
+    // Headers have at most ten words.
     out[start + 1] = ((header - start) / 4) as u8;
 }

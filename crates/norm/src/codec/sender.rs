@@ -1,7 +1,7 @@
 //! Messages of a sender: objects, their data, and commands (RFC 5740, 4.2).
 
 use super::reader::Reader;
-use super::{CMD, DATA, FEC_ID, INFO, NodeId, ParseError, PayloadId};
+use super::{CMD, DATA, Fec, INFO, Item, NodeId, ParseError, PayloadId, small};
 
 const FLUSH: u8 = 1;
 const EOT: u8 = 2;
@@ -52,6 +52,8 @@ pub enum SenderMessage<'a> {
         object: ObjectHeader,
         /// Position of the symbol.
         id: PayloadId,
+        /// Number of source symbols of the block; 0 if the encoding does not state it.
+        block_len: u16,
         /// The symbol. The last source symbol of an object may be shorter than the others.
         symbol: &'a [u8],
     },
@@ -64,13 +66,15 @@ pub enum SenderMessage<'a> {
 pub struct ObjectHeader {
     /// Flags of [`super::object_flags`].
     pub flags: u8,
+    /// The encoding.
+    pub fec: Fec,
     /// Number of the object.
     pub id: u16,
     /// How the object is divided and coded.
     pub fti: Option<Fti>,
 }
 
-/// FEC object transmission information for FEC Encoding ID 5 (RFC 5510, 5.2).
+/// FEC object transmission information (RFC 5510, 5.2; RFC 5445, 4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fti {
     /// Length of the object, in bytes; at most 48 bits.
@@ -88,10 +92,8 @@ pub struct Fti {
 pub enum Command<'a> {
     /// Everything up to this position has been sent. Receivers request missing parts, and the listed nodes acknowledge.
     Flush {
-        /// The object.
-        object: u16,
-        /// Position in the object.
-        id: PayloadId,
+        /// The position.
+        at: Item,
         /// The nodes that acknowledge.
         nodes: Nodes<'a>,
     },
@@ -99,10 +101,8 @@ pub enum Command<'a> {
     Eot,
     /// Objects before this position cannot be repaired.
     Squelch {
-        /// The object.
-        object: u16,
-        /// Position in the object.
-        id: PayloadId,
+        /// The position.
+        at: Item,
         /// Numbers of later objects that cannot be repaired either, two bytes each.
         invalid: &'a [u8],
     },
@@ -189,18 +189,17 @@ impl<'a> SenderMessage<'a> {
         if kind == CMD {
             return Command::parse(header, body).map(SenderMessage::Command);
         }
-        let (flags, fec, id) = (header.u8()?, header.u8()?, header.u16()?);
-        supported(fec)?;
-        let position = if kind == DATA { Some(PayloadId::from_bits(header.u32()?)) } else { None };
+        let (flags, fec, id) = (header.u8()?, Fec::parse(header.u8()?)?, header.u16()?);
+        let position = if kind == DATA { Some(fec.read_id(header)?) } else { None };
         let mut fti = None;
         while let Some((het, content)) = header.extension()? {
             if het == EXT_FTI {
-                fti = Some(Fti::parse(content)?);
+                fti = Some(Fti::parse(fec, content)?);
             }
         }
-        let object = ObjectHeader { flags, id, fti };
+        let object = ObjectHeader { flags, fec, id, fti };
         Ok(match position {
-            Some(id) => SenderMessage::Data { object, id, symbol: body },
+            Some((id, block_len)) => SenderMessage::Data { object, id, block_len, symbol: body },
             None => SenderMessage::Info { object, info: body },
         })
     }
@@ -212,13 +211,13 @@ impl<'a> SenderMessage<'a> {
             SenderMessage::Info { object, info } => (object, info),
             SenderMessage::Data { object, symbol, .. } => (object, symbol),
         };
-        out.extend_from_slice(&[object.flags, FEC_ID]);
+        out.extend_from_slice(&[object.flags, object.fec.id()]);
         out.extend_from_slice(&object.id.to_be_bytes());
-        if let SenderMessage::Data { id, .. } = self {
-            out.extend_from_slice(&id.to_bits().to_be_bytes());
+        if let SenderMessage::Data { id, block_len, .. } = self {
+            object.fec.put_id((*id, *block_len), out);
         }
         if let Some(fti) = object.fti {
-            fti.encode(out);
+            fti.encode(object.fec, out);
         }
         let header = out.len();
         out.extend_from_slice(body);
@@ -227,18 +226,37 @@ impl<'a> SenderMessage<'a> {
 }
 
 impl Fti {
-    fn parse(content: &[u8]) -> Result<Fti, ParseError> {
+    fn parse(fec: Fec, content: &[u8]) -> Result<Fti, ParseError> {
         let mut reader = Reader::new(content);
         let size = u64::from(reader.u16()?) << 32 | u64::from(reader.u32()?);
-        let (segment, max_block, parity) = (reader.u16()?, reader.u8()?, reader.u8()?);
+        if fec == Fec::SmallBlock {
+            match reader.u16()? {
+                0 => {}
+                value => return Err(ParseError::SmallBlock { what: "instance", value }),
+            }
+        }
+        let segment = reader.u16()?;
+        let (max_block, parity) = match fec {
+            Fec::ReedSolomon => (reader.u8()?, reader.u8()?),
+            Fec::SmallBlock => (small("block", reader.u16()?)?, small("parity", reader.u16()?)?),
+        };
         Ok(Fti { size, segment, max_block, parity })
     }
 
-    fn encode(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[EXT_FTI, (super::FTI_LEN / 4) as u8]);
+    fn encode(self, fec: Fec, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[EXT_FTI, (fec.fti_len() / 4) as u8]);
         out.extend_from_slice(&self.size.to_be_bytes()[2..]);
-        out.extend_from_slice(&self.segment.to_be_bytes());
-        out.extend_from_slice(&[self.max_block, self.parity]);
+        match fec {
+            Fec::ReedSolomon => {
+                out.extend_from_slice(&self.segment.to_be_bytes());
+                out.extend_from_slice(&[self.max_block, self.parity]);
+            }
+            Fec::SmallBlock => {
+                out.extend_from_slice(&[0, 0]);
+                out.extend_from_slice(&self.segment.to_be_bytes());
+                out.extend_from_slice(&[0, self.max_block, 0, self.parity]);
+            }
+        }
     }
 }
 
@@ -247,16 +265,17 @@ impl<'a> Command<'a> {
         let kind = header.u8()?;
         match kind {
             FLUSH | SQUELCH => {
-                supported(header.u8()?)?;
-                let (object, id) = (header.u16()?, PayloadId::from_bits(header.u32()?));
+                let (fec, object) = (Fec::parse(header.u8()?)?, header.u16()?);
+                let (id, block_len) = fec.read_id(header)?;
+                let at = Item { fec, object, id, block_len };
                 while header.extension()?.is_some() {}
                 let entry = if kind == FLUSH { 4 } else { 2 };
                 if !body.len().is_multiple_of(entry) {
                     return Err(ParseError::List(body.len()));
                 }
                 Ok(match kind {
-                    FLUSH => Command::Flush { object, id, nodes: Nodes(body) },
-                    _ => Command::Squelch { object, id, invalid: body },
+                    FLUSH => Command::Flush { at, nodes: Nodes(body) },
+                    _ => Command::Squelch { at, invalid: body },
                 })
             }
             EOT => header.take(3).map(|_| Command::Eot),
@@ -280,12 +299,12 @@ impl<'a> Command<'a> {
     /// Appends the command. Returns the end of the header in `out`.
     fn encode(&self, out: &mut Vec<u8>) -> usize {
         let body = match *self {
-            Command::Flush { object, id, nodes } => {
-                encode_position(out, FLUSH, object, id);
+            Command::Flush { at, nodes } => {
+                at.encode([FLUSH, at.fec.id()], out);
                 nodes.0
             }
-            Command::Squelch { object, id, invalid } => {
-                encode_position(out, SQUELCH, object, id);
+            Command::Squelch { at, invalid } => {
+                at.encode([SQUELCH, at.fec.id()], out);
                 invalid
             }
             Command::Eot => {
@@ -308,15 +327,4 @@ impl<'a> Command<'a> {
         out.extend_from_slice(body);
         header
     }
-}
-
-fn encode_position(out: &mut Vec<u8>, kind: u8, object: u16, id: PayloadId) {
-    out.extend_from_slice(&[kind, FEC_ID]);
-    out.extend_from_slice(&object.to_be_bytes());
-    out.extend_from_slice(&id.to_bits().to_be_bytes());
-}
-
-/// Returns an error if the code of an object is not supported.
-pub(super) const fn supported(fec: u8) -> Result<(), ParseError> {
-    if fec == FEC_ID { Ok(()) } else { Err(ParseError::Fec(fec)) }
 }

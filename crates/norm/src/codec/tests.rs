@@ -11,8 +11,17 @@ fn bytes(hex: &str) -> Vec<u8> {
 
 const STATE: SenderState = SenderState { instance: 1, grtt: 76, backoff: 1, group_size: 0 };
 const FTI: Fti = Fti { size: 1_100, segment: 16, max_block: 6, parity: 4 };
-const OBJECT: ObjectHeader =
-    ObjectHeader { flags: object_flags::FILE | object_flags::INFO, id: 0, fti: Some(FTI) };
+const OBJECT: ObjectHeader = ObjectHeader {
+    flags: object_flags::FILE | object_flags::INFO,
+    fec: Fec::ReedSolomon,
+    id: 0,
+    fti: Some(FTI),
+};
+
+/// Returns a position with FEC Encoding ID 5.
+const fn at(object: u16, block: u32, symbol: u8) -> Item {
+    Item::new(Fec::ReedSolomon, object, PayloadId { block, symbol })
+}
 
 fn sender(sequence: u16, message: SenderMessage<'_>) -> Packet<'_> {
     Packet { sequence, source: 1, message: Message::Sender(STATE, message) }
@@ -23,11 +32,15 @@ fn feedback(source: NodeId, response: (u32, u32), cc: CcReport, kind: FeedbackKi
     Packet { sequence: 0, source, message: Message::Feedback(feedback) }
 }
 
-/// Messages that libnorm 1.5.9 has sent, and their meaning.
+/// Messages that libnorm 1.5.9 has sent, with FEC Encoding IDs 5 and 129, and their meaning.
 #[test]
 fn captured_messages_of_libnorm_are_parsed_and_encoded() {
     let symbol = bytes("05193b6ba9f554bc37bb52f2a5663512");
     let requests = bytes("010100080500000000000006");
+    let small_requests = bytes("0101000c810000000000000000060006");
+    let state = SenderState { instance: 1, grtt: 0x6b, backoff: 4, group_size: 2 };
+    let small_object = ObjectHeader { fec: Fec::SmallBlock, ..OBJECT };
+    let small = |sequence, message| Packet { sequence, source: 1, message: Message::Sender(state, message) };
     let report = |flags, rtt, loss, rate| CcReport { sequence: 0, flags, rtt, loss, rate };
     let cases = [
         (
@@ -53,6 +66,7 @@ fn captured_messages_of_libnorm_are_parsed_and_encoded() {
                 SenderMessage::Data {
                     object: OBJECT,
                     id: PayloadId { block: 0, symbol: 0 },
+                    block_len: 0,
                     symbol: &symbol,
                 },
             ),
@@ -62,8 +76,7 @@ fn captured_messages_of_libnorm_are_parsed_and_encoded() {
             sender(
                 0x47,
                 SenderMessage::Command(Command::Flush {
-                    object: 0,
-                    id: PayloadId { block: 11, symbol: 4 },
+                    at: at(0, 11, 4),
                     nodes: Nodes(&[0, 0, 0, 2, 0, 0, 0, 3]),
                 }),
             ),
@@ -83,10 +96,7 @@ fn captured_messages_of_libnorm_are_parsed_and_encoded() {
                 3,
                 (0x6b0c_2f70, 718_694),
                 report(cc_flags::START, 0x94, 0, 0xccf4),
-                FeedbackKind::Ack {
-                    answer: Answer::Flush { object: 0, id: PayloadId { block: 11, symbol: 4 } },
-                    id: 0,
-                },
+                FeedbackKind::Ack { answer: Answer::Flush(at(0, 11, 4)), id: 0 },
             ),
         ),
         (
@@ -96,6 +106,42 @@ fn captured_messages_of_libnorm_are_parsed_and_encoded() {
                 (0x6b0c_2f70, 719_118),
                 report(0x20, 0x94, 0, 0x9a94),
                 FeedbackKind::Nack(Requests::parse(&requests).expect("it is a request")),
+            ),
+        ),
+        (
+            "110800010000000100016b4214810000400400000000044c000000100006000466696c65",
+            small(1, SenderMessage::Info { object: small_object, info: b"file" }),
+        ),
+        (
+            "120a00020000000100016b42148100000000000000060000400400000000044c0000001000060004\
+             05193b6ba9f554bc37bb52f2a5663512",
+            small(
+                2,
+                SenderMessage::Data {
+                    object: small_object,
+                    id: PayloadId { block: 0, symbol: 0 },
+                    block_len: 6,
+                    symbol: &symbol,
+                },
+            ),
+        ),
+        (
+            "130600480000000100016b42018100000000000b0005000400000002",
+            small(
+                0x48,
+                SenderMessage::Command(Command::Flush {
+                    at: Item { fec: Fec::SmallBlock, block_len: 5, ..at(0, 11, 4) },
+                    nodes: Nodes(&[0, 0, 0, 2]),
+                }),
+            ),
+        ),
+        (
+            "140900000000000200000001000100006b0c8ee30001e2020303000000940000c67300000101000c810000000000000000060006",
+            feedback(
+                2,
+                (0x6b0c_8ee3, 123_394),
+                report(0, 0x94, 0, 0xc673),
+                FeedbackKind::Nack(Requests::parse(&small_requests).expect("it is a request")),
             ),
         ),
     ];
@@ -121,29 +167,33 @@ fn samples() -> Vec<Vec<u8>> {
     let node = CcNode { id: 9, flags: cc_flags::CLR | cc_flags::RTT, rtt: 120, rate: 0x1234 };
     node.encode(&mut nodes);
     assert_eq!(CcNodes(&nodes).iter().collect::<Vec<_>>(), [node]);
-    let item = |block, symbol| Item { object: 3, id: PayloadId { block, symbol } };
+    let item = |block, symbol| at(3, block, symbol);
+    let small = Item { fec: Fec::SmallBlock, block_len: 0x0123, ..at(3, 0x4567_89ab, 0xcd) };
     let ranges = [item(1, 2), item(0xff_ffff, 255)];
     push_request(&mut requests, Form::Ranges, request_flags::SEGMENT, &ranges);
     push_request(&mut requests, Form::Erasures, request_flags::SEGMENT, &[item(7, 3)]);
     push_request(&mut requests, Form::Items, request_flags::INFO, &[item(0, 0)]);
+    push_request(&mut requests, Form::Ranges, request_flags::BLOCK, &[small, small]);
     let parsed = Requests::parse(&requests).expect("they are requests");
     assert_eq!(
         parsed.iter().map(|request| request.form).collect::<Vec<_>>(),
-        [Form::Ranges, Form::Erasures, Form::Items]
+        [Form::Ranges, Form::Erasures, Form::Items, Form::Ranges]
     );
     assert_eq!(
         parsed.iter().flat_map(|request| request.ranges()).collect::<Vec<_>>(),
-        [(ranges[0], ranges[1]), (item(7, 3), item(7, 3)), (item(0, 0), item(0, 0)),]
+        [(ranges[0], ranges[1]), (item(7, 3), item(7, 3)), (item(0, 0), item(0, 0)), (small, small)]
     );
     let report = CcReport { sequence: 5, flags: cc_flags::RTT, rtt: 100, loss: 600, rate: 0x2345 };
     let id = PayloadId { block: 0x12_3456, symbol: 78 };
     let bare = ObjectHeader { fti: None, ..OBJECT };
+    let small_object = ObjectHeader { fec: Fec::SmallBlock, ..OBJECT };
+    let (end, nodes_of) = (Item { id, ..at(3, 0, 0) }, Nodes(&[0, 0, 0, 9]));
     let messages = [
         sender(1, SenderMessage::Info { object: bare, info: b"a/b" }),
-        sender(2, SenderMessage::Data { object: OBJECT, id, symbol: &[1, 2, 3] }),
-        sender(3, SenderMessage::Command(Command::Flush { object: 3, id, nodes: Nodes(&[0, 0, 0, 9]) })),
+        sender(2, SenderMessage::Data { object: OBJECT, id, block_len: 0, symbol: &[1, 2, 3] }),
+        sender(3, SenderMessage::Command(Command::Flush { at: end, nodes: nodes_of })),
         sender(4, SenderMessage::Command(Command::Eot)),
-        sender(5, SenderMessage::Command(Command::Squelch { object: 3, id, invalid: &[0, 1] })),
+        sender(5, SenderMessage::Command(Command::Squelch { at: end, invalid: &[0, 1] })),
         sender(
             6,
             SenderMessage::Command(Command::Cc {
@@ -154,7 +204,11 @@ fn samples() -> Vec<Vec<u8>> {
             }),
         ),
         feedback(9, (3, 4), report, FeedbackKind::Nack(parsed)),
-        feedback(9, (3, 4), report, FeedbackKind::Ack { answer: Answer::Flush { object: 3, id }, id: 1 }),
+        feedback(9, (3, 4), report, FeedbackKind::Ack { answer: Answer::Flush(end), id: 1 }),
+        sender(7, SenderMessage::Info { object: small_object, info: b"a/b" }),
+        sender(8, SenderMessage::Data { object: small_object, id, block_len: 90, symbol: &[1, 2, 3] }),
+        sender(9, SenderMessage::Command(Command::Flush { at: small, nodes: nodes_of })),
+        feedback(9, (3, 4), report, FeedbackKind::Ack { answer: Answer::Flush(small), id: 1 }),
     ];
     let encoded = |packet: &Packet<'_>| {
         let mut bytes = Vec::new();
@@ -193,8 +247,18 @@ fn other_versions_codes_and_extensions_are_errors() {
     assert_eq!(parse(&changed(0, 0x22)), Err(ParseError::Version(2)));
     assert_eq!(parse(&changed(0, 0x16)), Err(ParseError::Unknown(6, 0)));
     assert_eq!(parse(&changed(1, 9)), Err(ParseError::Header(9)));
-    assert_eq!(parse(&changed(13, 129)), Err(ParseError::Fec(129)));
+    assert_eq!(parse(&changed(13, 128)), Err(ParseError::Fec(128)));
     assert_eq!(parse(&changed(21, 0)), Err(ParseError::Extension(64)));
+    // With FEC Encoding ID 129, the symbol, the instance and the numbers of symbols have 16 bits.
+    let small = &samples()[9];
+    for (at, what) in [(22, "symbol"), (32, "instance"), (36, "block"), (38, "parity")] {
+        let mut bytes = small.clone();
+        bytes[at] = 1;
+        assert!(
+            matches!(parse(&bytes), Err(ParseError::SmallBlock { what: of, .. }) if of == what),
+            "{what}"
+        );
+    }
     let nack = &samples()[6];
     let mut form = nack.clone();
     form[36] = 9;
