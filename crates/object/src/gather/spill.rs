@@ -5,6 +5,9 @@
 //! therefore written to a sparse file. The file has one slot for each block, which holds symbols in the order of their arrival.
 //! Each write appends all in-memory symbols of one block to its slot.
 //!
+//! Nearly all blocks have enough symbols at about the same time. Decoding takes longer than receiving, so these blocks wait in
+//! memory or in the file until the caller begins to decode them ([`Gathering::begin_next`]).
+//!
 //! [`Gathering`] is the record of all symbols. It does no file access itself: it plans operations and processes their results.
 //! [`Slots`] performs the operations in order.
 
@@ -21,6 +24,10 @@ use std::path::PathBuf;
 /// Number of symbols beyond K for which a slot has room. If all these symbols do not suffice for decoding, the block is received
 /// again from the start. With RaptorQ, each additional symbol makes a decoding failure a hundred times less likely.
 const BEYOND: usize = 8;
+
+/// Number of symbols beyond the necessary ones that a block takes before it is decoded, and again while it is decoded. The source
+/// may have sent the block's last symbol before the decoding fails.
+const SPARE: usize = 3;
 
 /// Growth of a block's memory, symbols.
 const STEP: usize = 16;
@@ -93,10 +100,15 @@ pub struct Gathering {
     held: usize,
     /// Bytes that are being written.
     writing: usize,
+    /// Blocks that lack symbols.
     blocks: BTreeMap<u32, Block>,
-    /// Blocks that have enough symbols and wait until their symbols are read from the file.
+    /// Blocks that have enough symbols and wait to be decoded.
+    full: BTreeMap<u32, Block>,
+    /// Blocks that are about to be decoded and wait until their symbols are read from the file.
     reading: BTreeMap<u32, Block>,
-    /// Blocks with enough symbols in memory.
+    /// Symbols that arrived for blocks that are being read or decoded.
+    spares: BTreeMap<u32, Block>,
+    /// Blocks that can be decoded at once: their symbols are in memory.
     ready: VecDeque<(u32, Symbols)>,
     /// Complete blocks that cannot be placed yet.
     stored: BTreeMap<u32, BlockPlace>,
@@ -130,7 +142,7 @@ struct Block {
     /// IDs of all symbols of the block in the order of arrival: first the symbols in the slot, then the symbols in memory.
     ids: Vec<u32>,
     staged: Vec<u8>,
-    /// Number of symbols required beyond K; it equals the number of failed attempts to decode the block.
+    /// Number of symbols required beyond K, after failed attempts to decode the block.
     beyond: usize,
 }
 
@@ -185,6 +197,8 @@ impl Gathering {
             held: 0,
             writing: 0,
             blocks: BTreeMap::new(),
+            full: BTreeMap::new(),
+            spares: BTreeMap::new(),
             reading: BTreeMap::new(),
             ready: VecDeque::new(),
             stored: BTreeMap::new(),
@@ -211,16 +225,18 @@ impl Gathering {
         if self.has_room { self.writing as u64 } else { self.held.saturating_sub(self.limit) as u64 }
     }
 
-    /// Adds a symbol of a block that has `symbols` source symbols. When the symbols of the block suffice,
-    /// [`Gathering::next_ready`] returns them.
+    /// Adds a symbol of a block that has `symbols` source symbols. When the symbols of the block suffice, the block waits for
+    /// [`Gathering::begin_next`].
     pub fn add(&mut self, block: u32, symbols: u16, symbol: u32, payload: &[u8]) -> Added {
         let symbols = usize::from(symbols);
         let fits = symbols > 0 && ((symbols + BEYOND) * self.symbol_size) as u64 <= self.slot;
-        let is_whole = self.stored.contains_key(&block) || self.reading.contains_key(&block);
-        if payload.len() != self.symbol_size || !fits || is_whole {
+        if payload.len() != self.symbol_size || !fits || self.is_whole(block) {
             return Added::Useless;
         }
-        let entry = self.blocks.entry(block).or_insert_with(|| Block::new(symbols));
+        let (entry, step) = match self.full.get_mut(&block).or_else(|| self.spares.get_mut(&block)) {
+            Some(entry) => (entry, 1),
+            None => (self.blocks.entry(block).or_insert_with(|| Block::new(symbols)), STEP),
+        };
         if entry.symbols != symbols {
             return Added::Useless; // contradicts what came before
         }
@@ -229,13 +245,13 @@ impl Gathering {
             return Added::Useless;
         }
         entry.ids.push(symbol);
-        self.held += entry.stage(payload);
-        if entry.ids.len() >= symbols + entry.beyond {
-            self.assemble(block);
-            return Added::Complete;
-        }
+        self.held += entry.stage(payload, step);
+        let is_enough = entry.ids.len() >= symbols + entry.beyond;
+        let completed = if is_enough { self.blocks.remove(&block) } else { None };
+        let added = if completed.is_some() { Added::Complete } else { Added::Kept };
+        self.full.extend(completed.map(|entry| (block, entry)));
         self.relieve();
-        Added::Kept
+        added
     }
 
     /// Takes the planned operations, in their order.
@@ -262,7 +278,32 @@ impl Gathering {
         }
     }
 
-    /// Takes the symbols of a block that has enough of them. The caller decodes the block, then calls [`Gathering::on_decoded`]
+    /// Returns whether blocks have enough symbols and wait for [`Gathering::begin_next`].
+    pub fn has_full(&self) -> bool {
+        !self.full.is_empty()
+    }
+
+    /// Returns the number of blocks whose symbols are being read from the file before they are decoded.
+    pub fn being_read(&self) -> usize {
+        self.reading.len()
+    }
+
+    /// Begins to decode the first block that has enough symbols: [`Gathering::next_ready`] returns its symbols. If some of them
+    /// are in the file, plans a read of its slot first. Returns whether there was such a block.
+    pub fn begin_next(&mut self) -> bool {
+        let Some((block, entry)) = self.full.pop_first() else { return false };
+        self.spares.insert(block, Block { ids: Vec::new(), staged: Vec::new(), ..entry });
+        match entry.written(self.symbol_size) * self.symbol_size {
+            0 => self.make_ready(block, entry, Vec::new()),
+            len => {
+                self.reading.insert(block, entry);
+                self.operations.push_back(Operation::Read { block, len });
+            }
+        }
+        true
+    }
+
+    /// Takes the symbols of a block that is about to be decoded. The caller decodes the block, then calls [`Gathering::on_decoded`]
     /// or [`Gathering::put_back`].
     pub fn next_ready(&mut self) -> Option<(u32, Symbols)> {
         self.ready.pop_front()
@@ -271,18 +312,36 @@ impl Gathering {
     /// Records that the block has been decoded.
     pub fn on_decoded(&mut self, block: u32, symbols: &Symbols) {
         self.decoded += u64::from(!symbols.is_source());
+        self.take_spares(block);
         self.free_unless_empty(block, symbols.written.len());
     }
 
     /// Puts back the symbols of a block that could not be decoded and needs more symbols.
     pub fn put_back(&mut self, block: u32, symbols: Symbols) {
-        let Symbols { block: mut entry, written, .. } = symbols;
-        entry.beyond += 1;
+        let Symbols { block: mut entry, written, symbol_size } = symbols;
+        let spares = self.take_spares(block);
+        entry.beyond = entry.ids.len() + 1 - entry.symbols;
         if entry.beyond > BEYOND {
             return self.free_unless_empty(block, written.len());
         }
+        if let Some(spares) = spares {
+            for (id, payload) in spares.ids.iter().zip(spares.staged.chunks_exact(symbol_size)) {
+                if !entry.ids.contains(id) {
+                    entry.ids.push(*id);
+                    entry.staged.extend_from_slice(payload);
+                }
+            }
+        }
         self.held += entry.staged.capacity();
-        self.blocks.insert(block, entry);
+        let is_enough = entry.ids.len() >= entry.symbols + entry.beyond;
+        if is_enough { &mut self.full } else { &mut self.blocks }.insert(block, entry);
+    }
+
+    /// Takes the symbols that arrived while the block was decoded.
+    fn take_spares(&mut self, block: u32) -> Option<Block> {
+        let spares = self.spares.remove(&block)?;
+        self.held -= spares.staged.capacity();
+        Some(spares)
     }
 
     /// Stores a complete block that cannot be placed yet.
@@ -310,9 +369,12 @@ impl Gathering {
         None
     }
 
-    /// Returns whether this block is stored.
-    pub fn is_stored(&self, block: u32) -> bool {
+    /// Returns whether this block needs no symbols: it waits to be decoded or to be placed.
+    pub fn is_whole(&self, block: u32) -> bool {
+        let has_spare = |entry: &Block| entry.ids.len() >= entry.symbols + (entry.beyond + SPARE).min(BEYOND);
         self.stored.contains_key(&block)
+            || self.spares.get(&block).is_some_and(|spares| spares.ids.len() >= SPARE)
+            || self.full.get(&block).is_some_and(has_spare)
     }
 
     /// Recalls a stored block, which can be placed now. [`Gathering::next_recalled`] returns the block; if the block is in the
@@ -344,9 +406,8 @@ impl Gathering {
 
     /// Removes the blocks below `oldest`.
     pub fn drop_before(&mut self, oldest: u32) {
-        let below = |block: &u32| *block < oldest;
-        let mut blocks: Vec<u32> = self.blocks.keys().copied().take_while(below).collect();
-        blocks.extend(self.reading.keys().copied().take_while(below));
+        let keys = [&self.blocks, &self.full, &self.reading].into_iter().flat_map(BTreeMap::keys);
+        let blocks: Vec<u32> = keys.copied().filter(|block| *block < oldest).collect();
         blocks.into_iter().for_each(|block| self.forget(block));
         let stored = self.stored.split_off(&oldest);
         for (block, stored) in std::mem::replace(&mut self.stored, stored) {
@@ -362,26 +423,18 @@ impl Gathering {
     /// Removes all blocks.
     pub fn forget_all(&mut self) {
         self.drop_before(u32::MAX);
-        self.ready.clear();
-    }
-
-    /// Removes the symbols of this block, unless it is complete.
-    pub fn forget(&mut self, block: u32) {
-        if let Some(entry) = self.blocks.remove(&block).or_else(|| self.reading.remove(&block)) {
-            self.held -= entry.staged.capacity();
-            self.free_unless_empty(block, entry.written(self.symbol_size));
+        for (block, _) in std::mem::take(&mut self.ready) {
+            self.take_spares(block);
         }
     }
 
-    /// Makes a block ready for decoding. If some of its symbols are in the file, plans a read of its slot first.
-    fn assemble(&mut self, block: u32) {
-        let Some(entry) = self.blocks.remove(&block) else { return };
-        match entry.written(self.symbol_size) * self.symbol_size {
-            0 => self.make_ready(block, entry, Vec::new()),
-            len => {
-                self.reading.insert(block, entry);
-                self.operations.push_back(Operation::Read { block, len });
-            }
+    /// Removes the symbols of this block, unless it was decoded.
+    pub fn forget(&mut self, block: u32) {
+        let entry = self.reading.remove(&block).inspect(|_| _ = self.take_spares(block));
+        let entry = entry.or_else(|| self.blocks.remove(&block)).or_else(|| self.full.remove(&block));
+        if let Some(entry) = entry {
+            self.held -= entry.staged.capacity();
+            self.free_unless_empty(block, entry.written(self.symbol_size));
         }
     }
 
@@ -398,21 +451,24 @@ impl Gathering {
         }
     }
 
-    /// Returns the next block, in round-robin order, that has symbols in memory.
+    /// Returns the next block that has symbols in memory: incomplete blocks in round-robin order, then the complete block that
+    /// will be decoded last.
     fn next_to_spill(&mut self) -> Option<u32> {
         let has = |(block, entry): (&u32, &Block)| (!entry.staged.is_empty()).then_some(*block);
-        let found = self
+        let incomplete = self
             .blocks
             .range(self.turn..)
             .find_map(has)
-            .or_else(|| self.blocks.range(..self.turn).find_map(has))?;
-        self.turn = found.wrapping_add(1);
-        Some(found)
+            .or_else(|| self.blocks.range(..self.turn).find_map(has));
+        if let Some(block) = incomplete {
+            self.turn = block.wrapping_add(1);
+        }
+        incomplete.or_else(|| self.full.iter().rev().find_map(has))
     }
 
     /// Plans a write that appends the in-memory symbols of a block to the block's slot.
     fn spill(&mut self, block: u32) {
-        let Some(entry) = self.blocks.get_mut(&block) else { return };
+        let Some(entry) = self.blocks.get_mut(&block).or_else(|| self.full.get_mut(&block)) else { return };
         let at = entry.written(self.symbol_size) * self.symbol_size;
         let staged = std::mem::take(&mut entry.staged);
         self.write(block, at as u64, staged);
@@ -457,11 +513,11 @@ impl Block {
         Block { symbols, ids: Vec::with_capacity(symbols + 1), staged: Vec::new(), beyond: 0 }
     }
 
-    /// Stores a symbol in memory and returns the growth of the allocated memory in bytes.
-    fn stage(&mut self, payload: &[u8]) -> usize {
+    /// Stores a symbol in memory that grows by `step` symbols. Returns the growth of the allocated memory in bytes.
+    fn stage(&mut self, payload: &[u8], step: usize) -> usize {
         let before = self.staged.capacity();
         if before - self.staged.len() < payload.len() {
-            self.staged.reserve_exact(STEP * payload.len());
+            self.staged.reserve_exact(step * payload.len());
         }
         self.staged.extend_from_slice(payload);
         self.staged.capacity() - before

@@ -574,6 +574,8 @@ pub(super) struct ReceiverNode {
     rng: Rng,
     origin: Time,
     backlog_at: Time,
+    /// Number of datagrams that arrived while the session accepted none. They are delivered nevertheless.
+    pub(super) unaccepted: u64,
     out: Vec<u8>,
 }
 
@@ -614,6 +616,7 @@ impl ReceiverNode {
             socket: Socket::default(),
             headers: OVERHEAD,
             backlog_at: Time::ZERO,
+            unaccepted: 0,
             out: Vec::new(),
         }
     }
@@ -669,6 +672,7 @@ impl ReceiverNode {
         let here = local(now, self.origin);
         while let Some((mut bytes, from, arrived)) = self.socket.take(now) {
             let Some(session) = &mut self.session else { return };
+            self.unaccepted += u64::from(!session.accepts(here));
             let arrived = local(arrived, self.origin);
             session.handle_datagram(Datagram { bytes: &mut bytes, from, ecn: Ecn::NotEct, arrived }, here);
             if here >= self.backlog_at {

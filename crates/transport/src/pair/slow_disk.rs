@@ -9,13 +9,15 @@ use faircast_core::schemes::{CATALOGUE, Scheme};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-/// A disk with three delays: for opening a transfer, for each job on several blocks, and for the job on all files.
+/// A host with delays: for opening a transfer, for each job on several blocks, for the job on all files, and for decoding a block.
 #[derive(Default)]
 pub(super) struct SlowDisk {
     opening: Span,
     blocks: Span,
     files: Span,
+    decoding: Span,
     jobs: Arc<Mutex<VecDeque<(Span, Job)>>>,
     done_at: Option<Time>,
     /// Number of jobs that were delayed.
@@ -29,9 +31,10 @@ impl SlowDisk {
 
     pub(super) fn worker(&self) -> Worker {
         let (jobs, opening, blocks, files) = (Arc::clone(&self.jobs), self.opening, self.blocks, self.files);
+        let decoding = self.decoding;
         Worker::new(move |load, job| {
             let takes = match load {
-                Load::Decoding => Span::ZERO,
+                Load::Decoding => decoding,
                 Load::Opening => opening,
                 Load::Blocks => blocks,
                 Load::Files => files,
@@ -408,4 +411,55 @@ fn one_way_receiver_stores_blocks_despite_slow_verification() {
         let report = net.receivers[0].report();
         assert!(report.resumed_bytes > 1_000_000 && report.refetched_bytes == 0, "{report:?}");
     }
+}
+
+/// Sends 3 MB without feedback in 5 s, in one generation, to a receiver with this memory and this slow host.
+fn sent_once(scheme: &'static str, memory: usize, disk: SlowDisk) -> Net {
+    let mut net = Net::new(41);
+    net.receivers(1, Link::millis(5).losing(0.05), Link::millis(5));
+    net.receivers[0].replay_policy = ReplayPolicy::Clock;
+    (net.receivers[0].memory, net.receivers[0].disk) = (memory, disk);
+    net.start_receiver(0);
+    let offer = Offer::bytes(3_000_000).by(scheme).in_blocks_of(64);
+    net.source(
+        offer.one_way_at_mbps(8.0, Repeat::Rounds(1)).against_outages_of(Duration::from_secs(1), 0.25),
+    );
+    net
+}
+
+/// Nearly all blocks have enough symbols at about the same time. Decoding takes twice as long as the session.
+#[test]
+fn receiver_reads_on_while_blocks_wait_for_decoding() {
+    for scheme in one_rate() {
+        for memory in [1 << 28, 400_000] {
+            let decoding = Span::from_millis(300);
+            let mut net = sent_once(scheme, memory, SlowDisk { decoding, ..SlowDisk::default() });
+            net.run_to_end(secs(60));
+            net.assert_all_verified(0, 0..1);
+            let receiver = &net.receivers[0];
+            assert!(receiver.ended_at > Time::ZERO + secs(10), "{scheme}: it decodes slowly");
+            assert_eq!((receiver.unaccepted, receiver.disk.late > 30), (0, true), "{scheme}, {memory}");
+        }
+    }
+}
+
+#[test]
+fn waiting_blocks_are_decoded_after_the_idle_timeout() {
+    let decoding = secs(3);
+    let mut net = sent_once("tfmcc", 1 << 28, SlowDisk { decoding, ..SlowDisk::default() });
+    net.run_for(Span::from_millis(5_000)); // all symbols and the root hash have been sent
+    net.kill_source(0);
+    net.run_to_end(secs(200));
+    assert!(net.receivers[0].has(&net.sources[0]), "{:?}", net.receivers[0].ended);
+    assert!(net.receivers[0].ended_at > Time::ZERO + secs(70));
+}
+
+#[test]
+fn disk_too_slow_for_symbols_is_reported() {
+    let mut net = sent_once("tfmcc", 100_000, SlowDisk { blocks: STALL, ..SlowDisk::default() });
+    net.run_to_end(secs(200));
+    let is_report = |(_, event): &&(Time, Event)| matches!(event, Event::Warning { message, .. } if message.contains("faster than the disk"));
+    let receiver = &net.receivers[0];
+    assert_eq!(receiver.events.iter().filter(is_report).count(), 1);
+    assert!(receiver.unaccepted > 0, "it holds no more in memory");
 }

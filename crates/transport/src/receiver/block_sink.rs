@@ -436,7 +436,17 @@ impl BlockSink {
             ContentSink::Opening { .. } | ContentSink::Preparing { .. } => self.waiting_bytes as u64,
             _ => 0,
         };
-        more + written > self.behind_most
+        self.exceeds(more + written)
+    }
+
+    /// Whether this number of bytes exceeds the memory for bytes that wait for the disk.
+    pub(super) fn exceeds(&self, bytes: u64) -> bool {
+        bytes > self.behind_most
+    }
+
+    /// Whether there is room for one more block, while blocks of `decoding` bytes are being decoded.
+    pub(super) fn has_room(&self, decoding: u64) -> bool {
+        !self.is_behind(decoding + self.geometry.capacity() + self.waiting_for_output())
     }
 
     /// Returns the worker of its jobs.

@@ -66,6 +66,11 @@ impl ReceiverSession {
         self.stream.as_ref().is_some_and(uses)
     }
 
+    /// Whether blocks are being decoded or written. They may complete the content of a source that is silent.
+    pub(super) fn is_storing(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.sink.is_storing())
+    }
+
     /// Ends a session that its source has closed, unless the content is complete or results of jobs may complete it.
     pub(super) fn end_once_stored(&mut self, now: Time) {
         let closed = self.stream.as_ref().and_then(|stream| stream.closed);

@@ -46,6 +46,11 @@ impl Fountain {
     pub(super) fn is_busy(&self) -> bool {
         !self.slots.is_idle()
     }
+
+    /// Whether operations are running or blocks wait to be decoded.
+    pub(super) fn has_work(&self) -> bool {
+        self.is_busy() || self.gathering.has_full()
+    }
 }
 
 /// The delivery of missing symbols.
@@ -86,11 +91,6 @@ impl Incomplete {
             Repair::OnRequest => Incomplete::InTurn(Assembly::new(geometry.symbol_size.into(), memory)),
             Repair::Fountain => Incomplete::Together(Box::new(Fountain::new(geometry, memory, worker))),
         }
-    }
-
-    /// Whether the block is complete and waits to be stored.
-    pub(super) fn is_stored(&self, block: u32) -> bool {
-        matches!(self, Incomplete::Together(blocks) if blocks.gathering.is_stored(block))
     }
 
     /// Removes the symbols of this block.

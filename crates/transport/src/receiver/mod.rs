@@ -577,7 +577,7 @@ impl ReceiverSession {
                     return self.report_membership(now);
                 }
                 let outdated = self.stream.as_ref().is_some_and(|stream| stream.sink.is_outdated(now));
-                if silent >= self.setup.idle_timeout || outdated {
+                if silent >= self.setup.idle_timeout && !self.is_storing() || outdated {
                     let silent = std::time::Duration::from_nanos(silent.as_nanos());
                     self.name_unfinished();
                     self.failure = Some(Error::Transfer(TransferError::SourceSilent {

@@ -70,6 +70,8 @@ pub(super) struct Reassembly {
     wrong: u64,
     /// Blocks for which this parent has sent a wrong symbol or a wrong page, and no correct data since.
     wrong_blocks: BTreeSet<u32>,
+    /// Whether a slow temporary file was reported.
+    slow_reported: bool,
     scope: Scope,
 }
 
@@ -103,6 +105,7 @@ impl Reassembly {
             symbols_needed: 0,
             wrong: 0,
             wrong_blocks: BTreeSet::new(),
+            slow_reported: false,
             scope: Scope::default(),
         };
         reassembly.take_room()?;
@@ -247,6 +250,14 @@ impl Reassembly {
         }
     }
 
+    /// Whether the block takes no more symbols, because it has enough.
+    fn takes_none(&self, block: u32) -> bool {
+        match &self.incomplete {
+            Incomplete::InTurn(_) => self.decoding.has(block),
+            Incomplete::Together(blocks) => blocks.gathering.is_whole(block),
+        }
+    }
+
     fn needed(&self, block: u32) -> u16 {
         self.incomplete.needed(block).unwrap_or_else(|| self.geometry.symbols(block))
     }
@@ -274,10 +285,7 @@ impl SymbolSink for Reassembly {
             return Ok(Progressed::No);
         }
         let is_held = self.pages.as_ref().is_some_and(|pages| pages.holds(block));
-        if self.place.has(block) || self.incomplete.is_stored(block) || self.decoding.has(block) || is_held {
-            return Ok(Progressed::No);
-        }
-        if self.place.may_have(block) {
+        if self.place.has(block) || self.takes_none(block) || is_held || self.place.may_have(block) {
             return Ok(Progressed::No);
         }
         if packet.payload.is_empty() {
@@ -492,8 +500,8 @@ impl SymbolSink for Reassembly {
     }
 
     fn is_storing(&self) -> bool {
-        let is_spilling = matches!(&self.incomplete, Incomplete::Together(blocks) if blocks.is_busy());
-        is_spilling || self.place.is_storing() || !self.decoding.is_empty()
+        let has_work = matches!(&self.incomplete, Incomplete::Together(blocks) if blocks.has_work());
+        has_work || self.place.is_storing() || !self.decoding.is_empty()
     }
 
     fn is_opening(&self) -> bool {
@@ -556,13 +564,11 @@ impl SymbolSink for Reassembly {
     }
 
     fn waits_for_output(&self) -> bool {
-        let symbols = match &self.incomplete {
-            Incomplete::Together(blocks) if blocks.is_busy() || self.place.waits_for_room() => {
-                blocks.gathering.excess()
-            }
-            _ => 0,
+        let is_behind = match &self.incomplete {
+            Incomplete::InTurn(_) => self.place.is_behind(self.decoding.bytes()),
+            Incomplete::Together(_) => self.spills_slowly(),
         };
-        if self.place.is_behind(self.decoding.bytes() + symbols) {
+        if is_behind {
             return true;
         }
         let waiting = self.place.waiting_for_output();

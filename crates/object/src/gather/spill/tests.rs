@@ -65,8 +65,10 @@ impl Bench {
         added
     }
 
-    /// Returns the number and the bytes of the next block that can be decoded.
+    /// Returns the number and the bytes of the first block that can be decoded.
     fn complete(&mut self) -> Option<(u32, Vec<u8>)> {
+        self.gathering.begin_next();
+        self.perform().expect("it can be read");
         let (block, symbols) = self.gathering.next_ready()?;
         let bytes = symbols.decode();
         match &bytes {
@@ -221,4 +223,54 @@ fn blocks_before_the_oldest_needed_block_release_their_memory() {
     bench.gathering.drop_before(9);
     assert_eq!([3, 5, 9].map(|block| bench.gathering.needed(block).is_some()), [false, false, true]);
     assert_eq!(bench.gathering.held, STEP * T);
+}
+
+#[test]
+fn complete_blocks_wait_within_the_memory_to_be_decoded() {
+    let limit = 20 * STEP * T;
+    let mut bench = Bench::new(T, limit).with_room();
+    let mut encoders: Vec<BlockEncoder> = (0..BLOCKS).map(encoder).collect();
+    let mut most = 0;
+    for id in 1..=u32::from(K) {
+        for block in 0..BLOCKS {
+            let payload = symbol(&mut encoders[block as usize], id);
+            bench.add(block, K, id, &payload);
+            most = most.max(bench.gathering.held);
+        }
+    }
+    assert!(most <= limit + STEP * T, "{most} bytes in memory where {limit} are allowed");
+    assert!(bench.gathering.has_full() && bench.gathering.next_ready().is_none(), "no decoding has begun");
+    for id in 0..=SPARE as u32 {
+        let payload = symbol(&mut encoders[3], 20 + id);
+        let added = if id < SPARE as u32 { Added::Kept } else { Added::Useless };
+        assert_eq!(bench.add(3, K, 20 + id, &payload), added, "a complete block takes few more");
+    }
+    bench.gathering.drop_before(2);
+    for block in 2..BLOCKS {
+        assert_eq!(bench.complete(), Some((block, encoders[block as usize].block().to_vec())));
+    }
+    assert!(!bench.gathering.has_full());
+    assert_eq!((bench.gathering.held, bench.gathering.being_read()), (0, 0));
+}
+
+/// A block that needs one more symbol than it has takes the symbols that arrive while it is decoded.
+#[test]
+fn symbols_arriving_during_a_failed_decoding_are_used() {
+    for limit in [usize::MAX, 0] {
+        let mut bench = Bench::new(T, limit).with_room();
+        let mut encoder = encoder(7);
+        let added = (1..=u32::from(K)).map(|id| bench.add(7, K, id, &symbol(&mut encoder, id))).last();
+        assert_eq!(added, Some(Added::Complete));
+        assert!(bench.gathering.begin_next());
+        bench.perform().expect("it can be read");
+        let (_, symbols) = bench.gathering.next_ready().expect("it has enough symbols");
+        for (id, added) in [(20, Added::Kept), (3, Added::Kept), (21, Added::Kept), (22, Added::Useless)] {
+            assert_eq!(bench.add(7, K, id, &symbol(&mut encoder, id)), added);
+        }
+        bench.gathering.put_back(7, symbols);
+        bench.perform().expect("there is room");
+        assert!(bench.gathering.has_full() && !bench.gathering.is_whole(7), "it has two more symbols");
+        assert_eq!(bench.complete(), Some((7, encoder.block().to_vec())));
+        assert_eq!(bench.gathering.held, 0);
+    }
 }

@@ -50,14 +50,20 @@ impl Reassembly {
         Ok(all)
     }
 
-    /// Passes blocks with enough symbols to the worker, and stores the decoded blocks.
+    /// Passes blocks with enough symbols to the worker, and stores the decoded blocks. Blocks of a fountain wait with their symbols
+    /// until the worker and the output have room for them, so that packets can be received meanwhile.
     pub(super) fn go_on_decoding(&mut self, now: Time) -> Result<Stored, Error> {
-        if let Incomplete::Together(blocks) = &mut self.incomplete {
+        while let Incomplete::Together(blocks) = &mut self.incomplete {
             blocks.settle()?;
             while let Some((block, symbols)) = blocks.gathering.next_ready() {
                 self.decoding.begin(block, Symbols::OfFountain(symbols), self.geometry.capacity());
             }
+            let read = blocks.gathering.being_read() as u64 * self.geometry.capacity();
+            if !self.place.has_room(self.decoding.bytes() + read) || !blocks.gathering.begin_next() {
+                break;
+            }
         }
+        self.report_slow_spill();
         let stored = self.store_decoded(now)?;
         match &mut self.incomplete {
             Incomplete::Together(_) if stored != Stored::Anew => match self.store_waiting_blocks(now)? {
@@ -171,7 +177,8 @@ impl Reassembly {
     pub(super) fn store_waiting_blocks(&mut self, now: Time) -> Result<Stored, Error> {
         let mut all = Stored::No;
         while let Incomplete::Together(blocks) = &mut self.incomplete {
-            while let Some(block) = blocks.gathering.first_stored().filter(|block| self.place.takes(*block)) {
+            let takes = |block: &u32| self.place.takes(*block) && self.place.has_room(self.decoding.bytes());
+            while let Some(block) = blocks.gathering.first_stored().filter(takes) {
                 blocks.gathering.recall(block);
             }
             blocks.settle()?;
@@ -184,6 +191,23 @@ impl Reassembly {
             }
         }
         Ok(all)
+    }
+
+    /// Whether the temporary file takes symbols so slowly that they do not fit into memory.
+    pub(super) fn spills_slowly(&self) -> bool {
+        let Incomplete::Together(blocks) = &self.incomplete else { return false };
+        (blocks.is_busy() || self.place.waits_for_room()) && self.place.exceeds(blocks.gathering.excess())
+    }
+
+    /// Reports a slow temporary file once.
+    fn report_slow_spill(&mut self) {
+        if !self.slow_reported && self.spills_slowly() {
+            self.slow_reported = true;
+            self.warnings.push(
+                "symbols arrive faster than the disk takes them: the receiver reads no packets until the temporary file holds them, and packets may be lost; use a faster disk, or have the source reduce its rate"
+                    .to_owned(),
+            );
+        }
     }
 
     /// Searches for the missing blocks again, after stored blocks were discarded.
