@@ -9,13 +9,15 @@ mod declared;
 
 use crate::run::{Clock, Groups, Moves, Outage, Uplink, emit_opened, run_one};
 use crate::stop::Stop;
-use faircast_core::time::Time;
+use faircast_core::rate::Bounds;
+use faircast_core::schemes::Scheme;
+use faircast_core::time::{Rate, Time};
 use faircast_net::{GroupOptions, GroupSocket, Membership, Port, SourceOptions, choose};
 use faircast_transport::config::{IDLE_TIMEOUT, KeepPartial, RECEIVE_BUFFER, default_group};
 use faircast_transport::datagram;
 use faircast_transport::endpoint::{Backlog, Endpoint, HostEvent};
 use faircast_transport::error::Error;
-use faircast_transport::event::Event;
+use faircast_transport::event::{Event, TransferName};
 use faircast_transport::object::partial_transfers::tidied;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -40,6 +42,13 @@ pub trait Reporting: Endpoint + Send {
     /// # Errors
     /// The reason for the failure of the session.
     fn report(self) -> Result<Self::Report, Error>;
+}
+
+/// Returns the limits of a source's rate: those of its scheme, and those that a user has set.
+pub fn bounds(scheme: &Scheme, min: Option<Rate>, max: Option<Rate>) -> Bounds {
+    let own = scheme.bounds();
+    let min = min.map_or(own.min, |min| min.max(own.min));
+    Bounds { min, max: max.unwrap_or(own.max).max(min) }
 }
 
 /// The host of a session: its clock, and the callback for events.
@@ -151,6 +160,18 @@ impl<'a> Host<'a> {
     /// Reports an event.
     pub fn emit(&mut self, event: Event) {
         (self.events)(event);
+    }
+
+    /// Reports the content of a source, which has files but neither links nor directories.
+    pub fn content(&mut self, transfer: String, files: usize, bytes: Option<u64>) {
+        self.emit(Event::Content {
+            transfer: TransferName::Foreign(transfer),
+            files: files as u64,
+            links: 0,
+            directories: 0,
+            bytes,
+            resumed_bytes: 0,
+        });
     }
 
     /// Opens the socket of a source. `port` is its local port, to which receivers answer.

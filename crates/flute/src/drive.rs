@@ -12,7 +12,7 @@ use faircast_driver::format::{Host, random, span};
 use faircast_driver::{Configuration, Stop};
 use faircast_transport::config::Content;
 use faircast_transport::error::Error;
-use faircast_transport::event::{Event, TransferName};
+use faircast_transport::event::Event;
 use faircast_wire::{Spacing, group_of};
 use std::net::SocketAddr;
 
@@ -40,14 +40,8 @@ impl Configuration for AlcSend {
         let tsi = (random[0] as u16).max(1);
         let found = Found::look(paths, self.fec, symbol_size)?;
         found.warnings.iter().for_each(|warning| host.emit(Event::warning(warning.clone())));
-        host.emit(Event::Content {
-            transfer: TransferName::Foreign(format!("{}/{tsi}", sockets.local)),
-            files: found.objects.len() as u64,
-            links: 0,
-            directories: 0,
-            bytes: Some(found.objects.iter().map(|object| object.oti.transfer_length).sum()),
-            resumed_bytes: 0,
-        });
+        let bytes = found.objects.iter().map(|object| object.oti.transfer_length).sum();
+        host.content(format!("{}/{tsi}", sockets.local), found.objects.len(), Some(bytes));
         let (pace, layering) =
             pace(self.pacing, (usize::from(symbol_size) + FIXED_LEN + cci + overhead) as u16);
         let setup = source::Setup {

@@ -4,13 +4,12 @@ use crate::codec::NodeId;
 use crate::error::NormError;
 use crate::files::Files;
 use crate::{NormReceive, NormReceiveReport, NormSend, NormSendReport, format, source};
-use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
-use faircast_driver::format::{Host, random, span};
+use faircast_driver::format::{Host, bounds, random, span};
 use faircast_driver::{Configuration, Stop};
 use faircast_transport::config::Content;
 use faircast_transport::error::Error;
-use faircast_transport::event::{Event, TransferName};
+use faircast_transport::event::Event;
 use std::net::IpAddr;
 
 /// Minimum length of a symbol, in bytes.
@@ -45,23 +44,14 @@ impl Configuration for NormSend {
         warnings.into_iter().for_each(|warning| host.emit(Event::warning(warning)));
         let random = random();
         let node = node(sockets.local, random[0]);
-        host.emit(Event::Content {
-            transfer: TransferName::Foreign(format!("norm-{}", sockets.local)),
-            files: files.objects.len() as u64,
-            links: 0,
-            directories: 0,
-            bytes: Some(files.bytes()),
-            resumed_bytes: 0,
-        });
+        host.content(format!("norm-{}", sockets.local), files.objects.len(), Some(files.bytes()));
         let scheme = self.scheme.with_packet_size((datagram + overhead) as u16);
-        let own = scheme.bounds();
-        let min = self.min.map_or(own.min, |min| min.max(own.min));
         let setup = source::Setup {
             group: self.place.group,
             node,
             instance: (random[1] as u16).max(1),
             overhead,
-            bounds: Bounds { min, max: self.max.unwrap_or(own.max).max(min) },
+            bounds: bounds(&scheme, self.min, self.max),
             scheme,
             rng: Rng::new(random[2], 0),
             files,

@@ -9,14 +9,13 @@ use crate::{
     Framing, Messages, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, ipv4, receiver, source,
 };
 use faircast_core::packet::Mark;
-use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Wire;
-use faircast_driver::format::{Host, Pipe, Quota, random, span};
+use faircast_driver::format::{Host, Pipe, Quota, bounds, random, span};
 use faircast_driver::{Configuration, Stop};
 use faircast_transport::config::Content;
 use faircast_transport::error::Error;
-use faircast_transport::event::{Event, Setting, TransferName};
+use faircast_transport::event::{Event, Setting};
 use faircast_transport::object::ObjectError;
 use std::fs::File;
 use std::io::{self, Read};
@@ -55,14 +54,7 @@ impl Configuration for PgmSend {
         let random = random();
         let gsi = random[0].to_le_bytes();
         let tsi = Tsi { gsi: Gsi(std::array::from_fn(|at| gsi[at])), port: random[1] as u16 };
-        host.emit(Event::Content {
-            transfer: TransferName::Foreign(tsi.to_string()),
-            files: 1,
-            links: 0,
-            directories: 0,
-            bytes: total,
-            resumed_bytes: 0,
-        });
+        host.content(tsi.to_string(), 1, total);
         if !self.scheme.works_over(Wire::Pgm) {
             let message = format!(
                 "with {}, the source gets no reports from receivers of other programs: use le-sbcc with OpenPGM and ZeroMQ",
@@ -71,9 +63,6 @@ impl Configuration for PgmSend {
             host.emit(Event::warning_of(Setting::Scheme, message));
         }
         let scheme = self.scheme.without_answers().with_packet_size((datagram + source::OVERHEAD) as u16);
-        let own = scheme.bounds();
-        let min = self.min.map_or(own.min, |min| min.max(own.min));
-        let bounds = Bounds { min, max: self.max.unwrap_or(own.max).max(min) };
         let setup = source::Setup {
             tsi,
             data_port: self.options.data_port.unwrap_or(place.group.port()),
@@ -82,7 +71,7 @@ impl Configuration for PgmSend {
             to: place.group,
             source: scheme.source(),
             scheme_number: scheme.number(),
-            bounds,
+            bounds: bounds(&scheme, self.min, self.max),
             rng: Rng::new(random[2], 0),
             feed: Feed::new(input, self.options.framing, self.options.messages, room),
             room,

@@ -679,13 +679,7 @@ impl PgmSource {
             loss: (self.report.requested as f64 / self.report.packets.max(1) as f64).min(1.0),
             representative: seen.limiting.and_then(address_of).map(|address| address.to_string()),
             receivers: self.report.receivers,
-            verified: 0,
-            joining: None,
-            layers: None,
-            limited_by: None,
-            window_of: None,
-            relays: Vec::new(),
-            busy: Vec::new(),
+            ..Progress::default()
         }));
     }
 }

@@ -7,15 +7,14 @@ use crate::rendezvous::{Gathering, addresses};
 use crate::{
     SCHEMES, UdpcastReceive, UdpcastReceiveReport, UdpcastSend, UdpcastSendReport, receiver, source,
 };
-use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
-use faircast_driver::format::{Host, Pipe, Quota, random, span};
+use faircast_driver::format::{Host, Pipe, Quota, bounds, random, span};
 use faircast_driver::{Configuration, Stop};
 use faircast_net::choose;
 use faircast_transport::config::{Content, Pacing, default_group};
 use faircast_transport::ends::Input;
 use faircast_transport::error::Error;
-use faircast_transport::event::{Event, TransferName};
+use faircast_transport::event::Event;
 use faircast_transport::object::ObjectError;
 use std::io::Cursor;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
@@ -52,24 +51,14 @@ impl Configuration for UdpcastSend {
             return Err(UdpcastError::Datagram { datagram, least: MIN_DATAGRAM }.into());
         }
         let group = ipv4(place.group.ip())?;
-        host.emit(Event::Content {
-            transfer: TransferName::Foreign(format!("udpcast-{local}")),
-            files: 1,
-            links: 0,
-            directories: 0,
-            bytes: total,
-            resumed_bytes: 0,
-        });
+        host.content(format!("udpcast-{local}"), 1, total);
         let scheme = self.scheme.with_packet_size((datagram + source::OVERHEAD) as u16);
-        let own = scheme.bounds();
-        let min = self.min.map_or(own.min, |min| min.max(own.min));
-        let bounds = Bounds { min, max: self.max.unwrap_or(own.max).max(min) };
         let block_size = (datagram - DATA_HEADER_LEN) as u16;
         let setup = source::Setup {
             group: SocketAddrV4::new(group, port),
             rendezvous: addresses(local, self.rendezvous)?,
+            bounds: bounds(&scheme, self.min, self.max),
             scheme,
-            bounds,
             rng: Rng::new(random()[0], 0),
             feed: Feed::new(input, block_size.into()),
             block_size,

@@ -719,12 +719,7 @@ impl UdpcastSource {
             representative: seen.limiting.and_then(address).map(|address| address.to_string()),
             receivers: self.roster.len() as u64,
             verified: self.report.completed,
-            joining: None,
-            layers: None,
-            limited_by: None,
-            window_of: None,
-            relays: Vec::new(),
-            busy: Vec::new(),
+            ..Progress::default()
         }));
     }
 }
