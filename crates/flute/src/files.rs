@@ -4,12 +4,9 @@ use crate::codec::{Blocks, Fec, File, Oti, Params, PayloadId};
 use crate::error::AlcError;
 use faircast_fec::{BlockEncoder, MAX_SYMBOLS, MIN_RAPTOR, RepairSource, Shape};
 use faircast_transport::error::Error;
-use faircast_transport::object::{Change, HardLinks, Kind, ObjectError, ObjectStream, Reading};
+use faircast_transport::object::{NamedFile, NamedFiles};
 use md5::{Digest, Md5};
-use std::fs;
-use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Number of source symbols of a block without a code. Such blocks only serve to number the symbols.
 const NO_CODE_BLOCK: u32 = 1_024;
@@ -33,102 +30,58 @@ pub(super) struct Object {
     /// Division and coding of the file.
     pub oti: Oti,
     pub blocks: Blocks,
-    path: PathBuf,
 }
 
 /// The files to send, and the files that are not sent, with the reason.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Found {
     pub objects: Vec<Object>,
+    pub content: NamedFiles,
     pub warnings: Vec<String>,
 }
 
 impl Found {
     /// Finds the files to send and reads each once for its MD5.
     pub fn look(paths: &[PathBuf], fec: Fec, symbol_size: u16) -> Result<Found, Error> {
-        // Names and trees follow the rules of the object stream; its division into blocks is not used.
-        let reading = Reading { hard_links: HardLinks::AsFiles, ..Reading::default() };
-        let object = ObjectStream::open_with(paths, &reading, 1_024, 256)?;
-        let mut found = Found::default();
-        // FLUTE cannot express that a file is left out.
-        if let Some(first) = object.left_out().first() {
-            let (path, reason) = (PathBuf::from(&first.path), first.reason.clone());
-            return Err(ObjectError::Unreadable { path, reason }.into());
+        let (mut content, warnings) = NamedFiles::open(paths, "FLUTE")?;
+        let mut objects = Vec::new();
+        for (number, file) in content.files().to_vec().into_iter().enumerate() {
+            objects.push(Object::new(number, &file, &mut content, fec, symbol_size)?);
         }
-        for skipped in object.skipped() {
-            found.warnings.push(format!("{} is not a file, so it is not sent", skipped.path.display()));
-        }
-        for entry in object.manifest().entries() {
-            match entry.kind {
-                Kind::File { size } => {
-                    // A FLUTE table is text, so names must be UTF-8.
-                    let not_text = || ObjectError::NotUtf8 { path: entry.path.clone().into() };
-                    let name = entry.path.to_str().ok_or_else(not_text)?;
-                    let toi = found.objects.len() as u128 + 1;
-                    found.objects.push(Object::new(on_disk(paths, name), name, size, toi, fec, symbol_size)?);
-                }
-                Kind::Symlink { .. } => {
-                    found.warnings.push(format!(
-                        "{} is a symbolic link, which FLUTE does not support; it is not sent",
-                        entry.name()
-                    ));
-                }
-                Kind::Dir | Kind::Stream | Kind::HardLink { .. } => {}
-            }
-        }
-        if found.objects.is_empty() {
-            return Err(ObjectError::Nothing.into());
-        }
-        Ok(found)
+        Ok(Found { objects, content, warnings })
     }
-}
-
-/// Returns the path of an entry's file. The path is at or below the element of `paths` that has the first name of the entry.
-fn on_disk(paths: &[PathBuf], entry: &str) -> PathBuf {
-    let (top, rest) = entry.split_once('/').unwrap_or((entry, ""));
-    let named = |path: &PathBuf| match path.file_name() {
-        Some(name) => name == top,
-        None => path.canonicalize().is_ok_and(|path| path.file_name().is_some_and(|name| name == top)),
-    };
-    let base = paths.iter().find(|path| named(path)).map_or(Path::new(top), PathBuf::as_path);
-    if rest.is_empty() { base.to_path_buf() } else { base.join(rest) }
 }
 
 impl Object {
     fn new(
-        path: PathBuf,
-        name: &str,
-        size: u64,
-        toi: u128,
+        number: usize,
+        found: &NamedFile,
+        content: &mut NamedFiles,
         fec: Fec,
         symbol_size: u16,
     ) -> Result<Object, Error> {
+        let size = found.size;
         let most = most_bytes(fec, symbol_size);
         let oti = oti_of(fec, size, symbol_size);
         let too_long = || AlcError::TooLong {
-            path: path.clone(),
+            path: content.path(number),
             bytes: size,
             fec: fec.name(),
             most,
             others: other_codes(size, symbol_size),
         };
         let blocks = oti.blocks().filter(|_| size <= most).ok_or_else(too_long)?;
-        let (md5, read) = md5_of(&path).map_err(|error| ObjectError::io(&path, "read", error))?;
-        if read != size {
-            let change = Change::Size { before: size, now: read };
-            return Err(ObjectError::Changed { path, change }.into());
-        }
         let file = File {
-            location: super::names::uri_of(name),
-            toi,
+            location: super::names::uri_of(&found.name),
+            toi: number as u128 + 1,
             content_length: Some(size),
             transfer_length: Some(size),
             content_type: Some("application/octet-stream".into()),
             content_encoding: None,
-            md5: Some(md5),
+            md5: Some(md5_of(size, |at, into| content.read(number, at, into))?),
             oti: Some(oti),
         };
-        Ok(Object { file, oti, blocks, path })
+        Ok(Object { file, oti, blocks })
     }
 }
 
@@ -191,18 +144,19 @@ pub(super) fn shape(oti: &Oti, symbols: u32) -> Option<Shape> {
     (shape.block_len() as u64 <= MAX_CODED).then_some(shape)
 }
 
-fn md5_of(path: &Path) -> io::Result<([u8; 16], u64)> {
-    let mut file = fs::File::open(path)?;
-    let (mut hasher, mut buffer, mut total) = (Md5::new(), vec![0; 1 << 18], 0);
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok((hasher.finalize().into(), total)),
-            read => {
-                hasher.update(&buffer[..read]);
-                total += read as u64;
-            }
-        }
+/// Returns the MD5 of this number of bytes, which `read` reads from a position.
+pub(super) fn md5_of<E>(
+    len: u64,
+    mut read: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
+) -> Result<[u8; 16], E> {
+    let (mut hasher, mut buffer, mut at) = (Md5::new(), vec![0; 1 << 18], 0);
+    while at < len {
+        let part = &mut buffer[..(len - at).min(1 << 18) as usize];
+        read(at, part)?;
+        hasher.update(&*part);
+        at += part.len() as u64;
     }
+    Ok(hasher.finalize().into())
 }
 
 /// A symbol to be sent, and its object.
@@ -218,8 +172,9 @@ const TURNS: u64 = 8;
 
 /// Cycles through all blocks of all files. With a code each pass sends new symbols: first the source symbols, then further repair
 /// symbols of every block.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Carousel {
+    content: NamedFiles,
     object: usize,
     block: u32,
     /// Number of symbols of this block sent in this pass.
@@ -243,6 +198,10 @@ enum Bytes {
 }
 
 impl Carousel {
+    pub fn new(content: NamedFiles) -> Carousel {
+        Carousel { content, object: 0, block: 0, sent: 0, turn: 0, coded: false, current: None }
+    }
+
     /// Returns the number of completed rounds.
     pub const fn rounds(&self) -> u64 {
         match self.coded {
@@ -300,16 +259,7 @@ impl Carousel {
         let full = u64::from(object.blocks.len(self.block)) * size;
         let mut bytes = vec![0; full as usize];
         let there = full.min(object.oti.transfer_length - offset) as usize;
-        let file =
-            fs::File::open(&object.path).map_err(|error| ObjectError::io(&object.path, "read", error))?;
-        match file.read_exact_at(&mut bytes[..there], offset) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Err(
-                    ObjectError::Changed { path: object.path.clone(), change: Change::Modified }.into()
-                );
-            }
-            read => read.map_err(|error| ObjectError::io(&object.path, "read", error))?,
-        }
+        self.content.read(self.object, offset, &mut bytes[..there])?;
         let bytes = match shape(&object.oti, object.blocks.len(self.block)) {
             Some(shape) => {
                 Bytes::Coded(Box::new(BlockEncoder::new(shape, bytes).expect("the block is whole")))

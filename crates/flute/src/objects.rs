@@ -1,15 +1,13 @@
 //! A receiver's files: symbols become blocks, blocks become a file, and a complete file gets its final name.
 
-use super::files::shape;
+use super::files::{md5_of, shape};
 use super::names;
 use super::parts::{Identity, OutputDirectory, Part, Record};
 use crate::codec::{self, Blocks, Oti, Params, PayloadId};
 use faircast_fec::decode;
 use faircast_transport::object::{Names, ObjectError, STATE_DIR, SYSTEM, name_by};
-use md5::{Digest, Md5};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 /// Maximum number of symbols of a block without a code: a symbol number has 16 bits.
@@ -345,7 +343,10 @@ impl Assembly {
         };
         let failed = |error| ObjectError::io(place.path.join(&self.path), "read the received data", error);
         let right = match self.md5 {
-            Some(md5) => md5_of(&part.file, self.oti.transfer_length).map_err(failed)? == md5,
+            Some(md5) => {
+                let read = |at, into: &mut [u8]| SYSTEM.read_at(&part.file, into, at).map(|_| ());
+                md5_of(self.oti.transfer_length, read).map_err(failed)? == md5
+            }
             None => true,
         };
         if !right {
@@ -430,17 +431,4 @@ fn write(
     let failed =
         |error| ObjectError::writing(place.path.join(STATE_DIR), "write a part", error, bytes.len() as u64);
     part.file.write_all_at(bytes, offset).map_err(failed)
-}
-
-fn md5_of(file: &File, len: u64) -> std::io::Result<[u8; 16]> {
-    let (mut hasher, mut buffer, mut at) = (Md5::new(), vec![0; 1 << 18], 0);
-    while at < len {
-        let read = file.read_at(&mut buffer, at)?;
-        if read == 0 {
-            break;
-        }
-        hasher.update(&buffer[..read]);
-        at += read as u64;
-    }
-    Ok(hasher.finalize().into())
 }

@@ -121,7 +121,7 @@ impl AlcSource {
             tsi,
             groups,
             objects: found.objects,
-            carousel: Carousel::default(),
+            carousel: Carousel::new(found.content),
             pace,
             layering,
             repeat,

@@ -185,6 +185,17 @@ fn carousel_without_a_code_repeats_lost_symbols() {
 }
 
 #[test]
+fn source_of_a_changed_file_ends_with_an_error() {
+    let (sent, out) = (tree(300_000), TempDir::new().expect("a temporary directory"));
+    let mut source = source(sent.path(), Fec::NoCode, fixed(), Repeat::Forever);
+    let file = fs::File::options().write(true).open(sent.path().join("tree/large.bin")).expect("ours");
+    file.set_modified(std::time::UNIX_EPOCH).expect("ours");
+    run(&mut source, &mut receiver(out.path()), |_, _, _| false);
+    let error = source.report().expect_err("the file has another time").to_string();
+    assert!(error.contains("tree/large.bin"), "{error}");
+}
+
+#[test]
 fn late_joiner_completes_with_the_next_generation() {
     let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
     let mut source = source(sent.path(), Fec::NoCode, fixed(), Repeat::Forever);

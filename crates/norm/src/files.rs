@@ -4,12 +4,9 @@ use super::codec::{Fec, Fti, Item, PayloadId};
 use super::error::NormError;
 use super::rs::Code;
 use faircast_transport::error::Error;
-use faircast_transport::object::{Change, HardLinks, Kind, ObjectError, ObjectStream, Reading};
+use faircast_transport::object::{NamedFile, NamedFiles};
 use std::collections::VecDeque;
-use std::fs;
-use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Maximum number of source symbols of a block, and number of parity symbols.
 pub(super) const MAX_BLOCK: u8 = 64;
@@ -25,7 +22,6 @@ pub(super) struct Object {
     /// Relative path that receivers get.
     pub(super) name: String,
     pub(super) size: u64,
-    path: PathBuf,
     blocks: Blocks,
 }
 
@@ -61,16 +57,17 @@ impl Object {
     ///
     /// # Errors
     /// If the file is too long for its name or for numbers of blocks.
-    fn new(path: PathBuf, name: &str, size: u64, segment: usize) -> Result<Object, Error> {
+    fn new(file: &NamedFile, path: impl Fn() -> PathBuf, segment: usize) -> Result<Object, Error> {
+        let (name, size) = (file.name.clone(), file.size);
         let blocks = Blocks::new(size.div_ceil(segment as u64));
         if blocks.count > PayloadId::MAX_BLOCKS || size >> 48 != 0 {
             let most = PayloadId::MAX_BLOCKS * u64::from(MAX_BLOCK) * segment as u64;
-            return Err(NormError::TooLong { path, bytes: size, most }.into());
+            return Err(NormError::TooLong { path: path(), bytes: size, most }.into());
         }
         if name.len() > segment {
-            return Err(NormError::LongName { path, bytes: name.len(), most: segment }.into());
+            return Err(NormError::LongName { path: path(), bytes: name.len(), most: segment }.into());
         }
-        Ok(Object { name: name.to_owned(), size, path, blocks })
+        Ok(Object { name, size, blocks })
     }
 
     /// Returns the number of blocks.
@@ -98,6 +95,7 @@ pub(super) struct Files {
     pub(super) fec: Fec,
     segment: usize,
     code: Code,
+    content: NamedFiles,
     loaded: VecDeque<Loaded>,
 }
 
@@ -109,42 +107,11 @@ struct Loaded {
 impl Files {
     /// Finds the files to send, and the reasons for which others are not sent.
     pub(super) fn look(paths: &[PathBuf], fec: Fec, segment: usize) -> Result<(Files, Vec<String>), Error> {
-        // Names and trees follow the rules of the object stream; its division into blocks is not used.
-        let reading = Reading { hard_links: HardLinks::AsFiles, ..Reading::default() };
-        let stream = ObjectStream::open_with(paths, &reading, 1_024, 256)?;
-        if let Some(first) = stream.left_out().first() {
-            let (path, reason) = (PathBuf::from(&first.path), first.reason.clone());
-            return Err(ObjectError::Unreadable { path, reason }.into());
-        }
-        let mut warnings: Vec<String> = stream
-            .skipped()
-            .iter()
-            .map(|skipped| format!("{} is not a file, so it is not sent", skipped.path.display()))
-            .collect();
-        let mut objects = Vec::new();
-        for entry in stream.manifest().entries() {
-            match entry.kind {
-                Kind::File { size } => {
-                    let not_text = || ObjectError::NotUtf8 { path: entry.path.clone().into() };
-                    let name = entry.path.to_str().ok_or_else(not_text)?;
-                    objects.push(Object::new(on_disk(paths, name), name, size, segment)?);
-                }
-                Kind::Symlink { .. } => {
-                    let name = entry.name();
-                    warnings.push(format!(
-                        "{name} is a symbolic link, which NORM does not support; it is not sent"
-                    ));
-                }
-                Kind::Dir | Kind::Stream | Kind::HardLink { .. } => {}
-            }
-        }
-        if objects.is_empty() {
-            return Err(ObjectError::Nothing.into());
-        }
-        Ok((
-            Files { objects, fec, segment, code: Code::new(MAX_BLOCK, PARITY), loaded: VecDeque::new() },
-            warnings,
-        ))
+        let (content, warnings) = NamedFiles::open(paths, "NORM")?;
+        let object = |(number, file)| Object::new(file, || content.path(number), segment);
+        let objects = content.files().iter().enumerate().map(object).collect::<Result<_, _>>()?;
+        let code = Code::new(MAX_BLOCK, PARITY);
+        Ok((Files { objects, fec, segment, code, content, loaded: VecDeque::new() }, warnings))
     }
 
     /// Returns the object transmission information of an object.
@@ -215,31 +182,11 @@ impl Files {
         let offset = from.blocks.first(block) * self.segment as u64;
         let full = from.blocks.len(block) * self.segment as u64;
         let mut bytes = vec![0; full.min(from.size - offset) as usize];
-        let read = fs::File::open(&from.path).and_then(|file| file.read_exact_at(&mut bytes, offset));
-        if let Err(error) = read {
-            let path = from.path.clone();
-            return Err(match error.kind() {
-                io::ErrorKind::UnexpectedEof => {
-                    ObjectError::Changed { path, change: Change::Modified }.into()
-                }
-                _ => ObjectError::io(&path, "read", error).into(),
-            });
-        }
+        self.content.read(object, offset, &mut bytes)?;
         self.loaded.truncate(LOADED - 1);
         self.loaded.push_front(Loaded { at, bytes });
         Ok(())
     }
-}
-
-/// Returns the path of an entry's file. The path is at or below the element of `paths` that has the first name of the entry.
-fn on_disk(paths: &[PathBuf], entry: &str) -> PathBuf {
-    let (top, rest) = entry.split_once('/').unwrap_or((entry, ""));
-    let named = |path: &PathBuf| match path.file_name() {
-        Some(name) => name == top,
-        None => path.canonicalize().is_ok_and(|path| path.file_name().is_some_and(|name| name == top)),
-    };
-    let base = paths.iter().find(|path| named(path)).map_or(Path::new(top), PathBuf::as_path);
-    if rest.is_empty() { base.to_path_buf() } else { base.join(rest) }
 }
 
 #[cfg(test)]

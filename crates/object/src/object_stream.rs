@@ -314,32 +314,18 @@ impl ObjectStream {
         let (head, rest) = buf.split_at_mut(from_manifest);
         head.copy_from_slice(&self.manifest_bytes[range.start.min(manifest_len) as usize..][..from_manifest]);
         match &mut self.content {
-            StreamContent::Files { tops, open } => {
+            StreamContent::Files { .. } | StreamContent::Memory(_) => {
                 let mut rest = rest;
-                for piece in self.layout.pieces(range) {
+                for piece in Arc::clone(&self.layout).pieces(range) {
                     let (into, after) = rest.split_at_mut(piece.len);
-                    let entry = &self.manifest.entries()[piece.entry as usize];
                     rest = after;
                     if self.withdrawals.entries.contains(&piece.entry) {
                         into.fill(0);
-                        continue;
-                    }
-                    let read = open.get(piece.entry, || open_source(tops, entry)).and_then(|file| {
-                        read_piece(&self.disk, file, piece.offset, into, || source_path(tops, entry), entry)
-                    });
-                    if let Err(error) = read {
-                        self.withdrawals.add((piece.entry, source_path(tops, entry)), error, &self.layout)?;
+                    } else if let Err(error) = self.read_file(piece.entry, piece.offset, into) {
+                        let path = self.path_of(&self.manifest.entries()[piece.entry as usize]);
+                        self.withdrawals.add((piece.entry, path), error, &self.layout)?;
                         into.fill(0);
                     }
-                }
-            }
-            StreamContent::Memory(files) => {
-                let mut rest = rest;
-                for piece in self.layout.pieces(range) {
-                    let (into, after) = rest.split_at_mut(piece.len);
-                    let bytes = &files[&self.manifest.entries()[piece.entry as usize].path];
-                    into.copy_from_slice(&bytes[piece.offset as usize..][..piece.len]);
-                    rest = after;
                 }
             }
             StreamContent::Stream(spool) => {
@@ -353,6 +339,25 @@ impl ObjectStream {
             }
         }
         Ok(BlockRead::Data)
+    }
+
+    /// Reads from the file with this number in the manifest. A stream is one file.
+    ///
+    /// # Errors
+    /// As [`ObjectStream::read_block`].
+    pub(crate) fn read_file(&mut self, number: u32, offset: u64, into: &mut [u8]) -> Result<(), ObjectError> {
+        let entry = &self.manifest.entries()[number as usize];
+        match &mut self.content {
+            StreamContent::Files { tops, open } => {
+                let file = open.get(number, || open_source(tops, entry))?;
+                read_piece(&self.disk, file, offset, into, || source_path(tops, entry), entry)
+            }
+            StreamContent::Memory(files) => {
+                into.copy_from_slice(&files[&entry.path][offset as usize..][..into.len()]);
+                Ok(())
+            }
+            StreamContent::Stream(spool) => spool.read_at(into, offset).map(|_| ()),
+        }
     }
 }
 
@@ -419,7 +424,7 @@ impl ObjectStream {
         Ok(())
     }
 
-    fn path_of(&self, entry: &Entry) -> PathBuf {
+    pub(crate) fn path_of(&self, entry: &Entry) -> PathBuf {
         match &self.content {
             StreamContent::Files { tops, .. } => source_path(tops, entry),
             StreamContent::Stream(_) | StreamContent::Memory(_) => PathBuf::from(&entry.path),
