@@ -61,13 +61,16 @@ lint-spelling:
 	@scripts/needs spelling
 	git ls-files -z | xargs -0 codespell
 
-# Everything, and the command without the simulator.
+# Everything, and the command without the simulator. Clippy and rustdoc have the features of the tests: the three share what they
+# compile of dependencies.
+FEATURES := --features faircast-cli/parquet,faircast-cli/tracing
+
 lint-clippy:
-	$(CARGO) clippy --workspace --all-targets --features faircast-cli/tracing -- -D warnings
+	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
 	$(CARGO) clippy -p faircast-cli -p faircast --no-default-features -- -D warnings
 
 lint-doc:
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(FEATURES)
 
 # Every published package holds the files that it is built from, compiles with the oldest Rust that is promised, and has what registries ask for.
 lint-package:
