@@ -7,15 +7,17 @@
 use super::manifest::{Entry, PERMISSIONS};
 use super::metadata::{Aspect, Attributes, Owner, OwnersBy, Preserve};
 use super::names::shown;
+use super::walk::read_attributes;
 use crate::host::disk::Disk;
 use crate::policy::Existing;
-use nix::unistd::{Group, User};
+use nix::unistd::{Group, User, geteuid};
 use rustix::fd::AsFd;
-use rustix::fs::{Gid, Mode, Stat, Uid};
+use rustix::fs::{Gid, Mode, Stat, Uid, fgetxattr, flistxattr};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 const SETUID: u32 = 0o4000;
@@ -141,6 +143,37 @@ impl<'a> Apply<'a> {
             bits &= !lost;
         }
         Mode::from_raw_mode(bits)
+    }
+
+    /// Returns whether an existing file has the owner that a new file would have, or can get the owner of its entry.
+    pub(super) fn may_keep_owner(&self, stat: &Stat) -> bool {
+        let user = geteuid();
+        stat.st_uid == user.as_raw() || user.is_root() && self.wanted.preserve.has(Aspect::Owner)
+    }
+
+    /// Returns whether an existing file has the owner that the receiver wants for this entry.
+    pub(super) fn has_owner(&mut self, entry: &Entry, stat: &Stat) -> bool {
+        self.owner_of(entry)
+            .is_none_or(|(uid, gid)| (uid.as_raw(), gid.as_raw()) == (stat.st_uid, stat.st_gid))
+    }
+
+    /// Returns whether an existing file has exactly the attributes of an entry, among those that the receiver wants.
+    pub(super) fn has_attributes(&self, entry: &Entry, file: io::Result<impl AsFd>) -> bool {
+        let preserve = &self.wanted.preserve;
+        let Ok(file) = file else { return false };
+        let list = |list: &mut [u8]| flistxattr(&file, list);
+        let found = read_attributes(preserve, list, |name, value| fgetxattr(&file, name, value));
+        let listed = entry.attributes.iter().flat_map(|set| set.all());
+        match found {
+            Ok(found) => found.iter().eq(listed.filter(|(name, _)| preserve.has_attribute(name))),
+            Err(Errno::OPNOTSUPP) => true,
+            Err(_) => false,
+        }
+    }
+
+    /// Returns whether the receiver wants attributes of files.
+    pub(super) fn wants_attributes(&self) -> bool {
+        self.wanted.preserve.has_attributes()
     }
 
     /// Returns whether symbolic links that lead out of the output directory are also made.

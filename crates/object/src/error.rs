@@ -282,6 +282,12 @@ pub enum ObjectError {
         /// Number of all blocks, as far as known.
         blocks: u32,
     },
+    /// A file of the output directory changed while this session used its content.
+    #[error("{path}: changed while its content was compared with the source's; receive again", path = path.display())]
+    ChangedInPlace {
+        /// The file.
+        path: PathBuf,
+    },
     /// All blocks are stored, but their root hash differs from the source's root hash.
     #[error("the blocks have the root {found} instead of {expected}; receive again")]
     Root {
@@ -355,6 +361,7 @@ impl ObjectError {
                 | ObjectError::TwoEnds { .. }
                 | ObjectError::Incomplete { .. }
                 | ObjectError::Root { .. }
+                | ObjectError::ChangedInPlace { .. }
         )
     }
 

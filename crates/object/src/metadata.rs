@@ -92,6 +92,11 @@ impl Preserve {
         self.0.is_empty()
     }
 
+    /// Returns whether attributes of any names are selected.
+    pub(super) fn has_attributes(&self) -> bool {
+        [Aspect::Acls, Aspect::Xattrs, Aspect::Privileged].into_iter().any(|aspect| self.has(aspect))
+    }
+
     /// Returns whether attributes of this name are selected.
     pub(super) fn has_attribute(&self, name: &str) -> bool {
         Aspect::of_attribute(name).is_some_and(|aspect| self.has(aspect))

@@ -25,7 +25,7 @@ pub(crate) const PARTS: &str = "parts";
 pub(crate) const FINISHING: &str = "finishing";
 /// Name of the mark that exists once all files have their final names.
 pub(crate) const PUBLISHED: &str = "published";
-/// Temporary name of a symbolic link, before the link is renamed to its final name.
+/// Temporary name of a symbolic link, or of a part file with the content of a published file, before it is renamed.
 pub(crate) const LINK: &str = "link";
 
 /// The directories of a store, by descriptor. Renaming a directory therefore has no effect on the store.
@@ -167,9 +167,16 @@ impl OutputDirectory {
         Ok(())
     }
 
-    /// Checks that all content fits on the disk, and reserves disk space for large files without holes.
-    pub(crate) fn make_room(&self, manifest: &Manifest) -> Result<(), ObjectError> {
-        let needed = manifest.data_len().saturating_sub(self.allocated());
+    /// Checks that all content fits on the disk, and reserves disk space for large files without holes. Files that stay in place
+    /// need no space.
+    pub(crate) fn make_room(
+        &self,
+        manifest: &Manifest,
+        is_in_place: impl Fn(u32) -> bool,
+    ) -> Result<(), ObjectError> {
+        let numbered = || (0..).zip(manifest.entries());
+        let there: u64 = numbered().filter(|(n, _)| is_in_place(*n)).map(|(_, entry)| entry.size()).sum();
+        let needed = manifest.data_len().saturating_sub(self.allocated()).saturating_sub(there);
         let available = self.available();
         if needed > available {
             return Err(ObjectError::DiskFull {
@@ -178,7 +185,7 @@ impl OutputDirectory {
                 available: Some(available),
             });
         }
-        for (n, entry) in (0..).zip(manifest.entries()) {
+        for (n, entry) in numbered().filter(|(n, _)| !is_in_place(*n)) {
             if entry.size() >= PREALLOCATE_FROM || entry.holes.is_some() {
                 let part = self.part(n)?;
                 if entry.holes.is_some() {
@@ -250,7 +257,7 @@ impl OutputDirectory {
     /// Removes the state directory `name`. All files are published, so state files that cannot be removed do no harm.
     pub(crate) fn remove(&self, name: &str) {
         self.disk.unlinkat(&self.state, PARTS, AtFlags::REMOVEDIR).ok();
-        for file in [HEAD, JOURNAL, PUBLISHED, LOCK] {
+        for file in [HEAD, JOURNAL, PUBLISHED, LINK, LOCK] {
             self.disk.unlinkat(&self.state, file, AtFlags::empty()).ok();
         }
         self.disk.unlinkat(&self.states, name, AtFlags::REMOVEDIR).ok();

@@ -11,6 +11,7 @@ mod device;
 mod distrust;
 mod existing;
 mod files;
+mod in_place;
 mod ledger;
 mod obstacles;
 mod publish;
@@ -25,12 +26,13 @@ use super::journal::{Journal, JournalContent, WITHDRAWN};
 use super::layout::Layout;
 use super::manifest::{Counts, Manifest};
 use super::metadata::{OwnersBy, Preserve};
-use super::origin_records::{Admission, Remembered};
+use super::origin_records::Admission;
 use super::output_directory::{HEAD, JOURNAL, OutputDirectory};
 use super::policy::{Durability, Existing};
 use crate::gather::spill::SpillFile;
 use crate::host::disk::Disk;
 use crate::host::sys::OpenFiles;
+use in_place::{InPlace, Opened};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
@@ -167,23 +169,22 @@ impl Store {
             place.wipe()?;
         }
         let is_content = |&(index, _): &(u32, Hash)| index >= geometry.manifest_blocks();
-        if !reported.as_ref().is_some_and(|reported| reported.blocks.iter().any(is_content)) {
-            let remembered = Remembered::load(&place.disk, &place.states).unwrap_or_default();
-            let has_any = |admission: &Admission| remembered.has_any_of(&admission.origin);
-            ledger.has_others = place.has_others(transfer) || admission.as_ref().is_some_and(has_any);
-        }
+        let has_content = reported.as_ref().is_some_and(|reported| reported.blocks.iter().any(is_content));
+        ledger.has_others = !has_content && place.has_others(transfer);
         let files = Files {
             place,
             transfer,
             head,
             journal,
             open: OpenFiles::default(),
+            in_place: InPlace::default(),
             admission,
             warnings: Vec::new(),
             wanted: Wanted::default(),
             reuse: Vec::new(),
             seeds: None,
         };
+        ledger.has_others |= !has_content && files.knows_origin();
         Ok((Store { ledger, files }, reported))
     }
 
@@ -200,9 +201,10 @@ impl Store {
             }
             taken_up => taken_up?,
         }
-        // Chunks of incomplete blocks are not in the journal, so they are searched again.
+        // Chunks of incomplete blocks are not in the journal, so they are searched again. Files in place may not all be hashed.
         let has_chunks = self.manifest().is_some_and(|manifest| manifest.chunks().is_some());
-        self.ledger.has_others |= has_chunks && !self.is_complete();
+        let may_find = has_chunks || !self.files.in_place.is_empty() && self.files.knows_origin();
+        self.ledger.has_others |= may_find && !self.is_complete();
         Ok(())
     }
 
@@ -294,7 +296,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Ledger::check`], or the obstacle.
-    pub fn finish(self, root: &Hash, durability: Durability) -> Result<Finished, ObjectError> {
+    pub fn finish(mut self, root: &Hash, durability: Durability) -> Result<Finished, ObjectError> {
         self.finish_as(root, durability, &FileWork::default())
     }
 
@@ -358,7 +360,7 @@ impl Store {
 
     /// Returns the blocks whose stored data matches the recorded hash. Unreadable blocks are omitted.
     fn that_verify(&self, blocks: &[(u32, Hash)], work: &FileWork) -> Result<Vec<(u32, Hash)>, ObjectError> {
-        let (mut open, mut buf) = (OpenFiles::default(), Vec::new());
+        let (mut open, mut buf) = (Opened::new(&self.files.place), Vec::new());
         let mut verifies = |&(index, hash): &(u32, Hash)| {
             self.files.read_back(&self.spot(index), &mut buf, &mut open).is_ok_and(|()| hash_of(&buf) == hash)
         };

@@ -13,6 +13,7 @@ mod adopt;
 mod devices;
 mod existing;
 mod hostile;
+mod in_place;
 mod journey;
 mod links;
 mod metadata;

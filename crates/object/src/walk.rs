@@ -9,7 +9,7 @@ use super::manifest::{Entry, Kind, MAX_HOLES, MODE_BITS, PERMISSIONS, check_path
 use super::metadata::{Aspect, Attributes, MAX_NAMES, MAX_VALUE, Owner, Preserve};
 use super::policy::Extraneous;
 use nix::unistd::{Gid, Group, Uid, User};
-use rustix::fs::{Access, Mode, OFlags, SeekFrom};
+use rustix::fs::{Access, Mode, OFlags, SeekFrom, lgetxattr, llistxattr};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -293,11 +293,12 @@ impl Walk {
 
     /// Returns the selected attributes of a file. Adds a note for attributes that cannot be read or sent.
     fn attributes(&mut self, path: &Path) -> Option<Arc<Attributes>> {
-        let wanted = [Aspect::Acls, Aspect::Xattrs, Aspect::Privileged];
-        if !wanted.into_iter().any(|aspect| self.reading.preserve.has(aspect)) {
+        if !self.reading.preserve.has_attributes() {
             return None;
         }
-        match read_attributes(path, &self.reading.preserve) {
+        let list = |list: &mut [u8]| llistxattr(path, list);
+        let get = |name: &str, value: &mut [u8]| lgetxattr(path, name, value);
+        match read_attributes(&self.reading.preserve, list, get) {
             Ok(all) if all.is_empty() => None,
             Ok(all) => match Attributes::new(all) {
                 Ok(set) => {
@@ -398,14 +399,18 @@ fn limit_holes<'a>(entries: impl Iterator<Item = &'a mut Entry>) {
 
 /// Returns the names and values of attributes, sorted by name. Attributes whose names are not UTF-8 are omitted, because other
 /// hosts cannot use them.
-fn read_attributes(path: &Path, preserve: &Preserve) -> Result<Vec<(String, Vec<u8>)>, Errno> {
+pub(super) fn read_attributes(
+    preserve: &Preserve,
+    list_into: impl FnOnce(&mut [u8]) -> Result<usize, Errno>,
+    get_into: impl Fn(&str, &mut [u8]) -> Result<usize, Errno>,
+) -> Result<Vec<(String, Vec<u8>)>, Errno> {
     let mut list = vec![0; MAX_VALUE]; // Linux's own limit of a list
-    let len = rustix::fs::llistxattr(path, &mut list[..])?;
+    let len = list_into(&mut list)?;
     let names = list[..len].split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
     let mut all = Vec::new();
     let mut value = vec![0; MAX_VALUE];
     for name in names.filter(|name| preserve.has_attribute(name)).take(MAX_NAMES + 1) {
-        match rustix::fs::lgetxattr(path, name, &mut value[..]) {
+        match get_into(name, &mut value) {
             Ok(len) => all.push((name.to_owned(), value[..len].to_vec())),
             Err(Errno::NODATA) => {} // removed meanwhile
             Err(e) => return Err(e),

@@ -2,6 +2,7 @@
 //! output directory and from other files of this host.
 
 use super::coverage::Coverage;
+use super::in_place::{Opened, open_published};
 use super::search::{Candidates, WantedChunks};
 use super::{Stage, Store};
 use crate::chunking::READ;
@@ -11,7 +12,7 @@ use crate::gather::seeds::{ReadBlock, Seeds};
 use crate::geometry::{Geometry, TransferId};
 use crate::host::disk::Disk;
 use crate::host::sys::OpenFiles;
-use crate::host::tree::{Absent, Tree, split};
+use crate::host::tree::Tree;
 use crate::journal;
 use crate::manifest::{Entry, Kind, STATE_DIR};
 use crate::output_directory::{JOURNAL, existing_part, part_name};
@@ -47,8 +48,8 @@ impl Store {
         self.files.reuse = paths;
     }
 
-    /// Takes files from incomplete transfers and copies files of the output directory, if they have the same path, size and time of
-    /// modification in this transfer. Copies chunks of the other files, if the manifest lists chunks. Blocks whose bytes are all
+    /// Takes files from incomplete transfers and from the output directory, if they have the same path, size and time of
+    /// modification in this transfer. Files of the output directory stay in place if they can; otherwise they are copied. Copies chunks of the other files, if the manifest lists chunks. Blocks whose bytes are all
     /// found count like stored blocks of an earlier receiver: the root hash or signed hashes decide whether they are correct. For
     /// other blocks, the source symbols that were found are recorded ([`Store::take_seeds`]).
     ///
@@ -63,7 +64,7 @@ impl Store {
             self.take_files(other, of, &mut adopted);
         }
         if let Some(known) = &self.known {
-            self.files.place.make_room(&known.manifest)?;
+            self.files.place.make_room(&known.manifest, |n| self.files.in_place.has(n))?;
         }
         let (candidates, warnings) = Candidates::list(&std::mem::take(&mut self.files.reuse));
         self.files.warnings.extend(warnings);
@@ -133,6 +134,7 @@ impl Store {
             let before = &theirs.manifest.entries()[their as usize];
             let is_same = (&before.kind, before.mtime) == (&entry.kind, entry.mtime);
             if !is_same
+                || self.files.in_place.has(n)
                 || self.has_content_of(n)
                 || adopted.contains_key(&n)
                 || !other.has_any(from..from + size)
@@ -175,10 +177,14 @@ impl Store {
         work.begin(WorkStage::Verifying, entries.len() as u64);
         for (n, entry) in (0..).zip(entries) {
             work.step(&place.out_path)?;
-            let is_absent = !adopted.contains_key(&n) && !self.has_content_of(n);
+            let is_absent =
+                !adopted.contains_key(&n) && !self.files.in_place.has(n) && !self.has_content_of(n);
             if matches!(entry.kind, Kind::File { size } if size > 0) && is_absent {
-                let file = published(&mut tree, &place.disk, entry).filter(|file| is_same(file, entry));
-                let Some(file) = file.or_else(|| candidates.same(entry)) else { continue };
+                let file = open_published(&mut tree, &place.disk, entry).ok();
+                let Some(file) = file.filter(|file| is_same(file, entry)).or_else(|| candidates.same(entry))
+                else {
+                    continue;
+                };
                 let part = place.part(n)?;
                 match place.disk.copy(&file, &part) {
                     Ok(()) => drop(adopted.insert(n, Adopted::Whole)),
@@ -198,7 +204,8 @@ impl Store {
         work: &FileWork,
     ) -> Result<Vec<Range<u64>>, ObjectError> {
         let Some(known) = &self.known else { return Ok(Vec::new()) };
-        let is_wanted = |entry, bytes: &_| !adopted.contains_key(&entry) && !self.has_all(bytes);
+        let is_there = |entry| adopted.contains_key(&entry) || self.files.in_place.has(entry);
+        let is_wanted = |entry, bytes: &_| !is_there(entry) && !self.has_all(bytes);
         let Some(mut wanted) = WantedChunks::new(known, is_wanted) else { return Ok(Vec::new()) };
         let (place, entries) = (&self.files.place, known.manifest.entries());
         let changed: Vec<&Entry> =
@@ -213,7 +220,7 @@ impl Store {
         };
         let mut tree = place.tree();
         for entry in changed {
-            if let Some(file) = published(&mut tree, &place.disk, entry) {
+            if let Ok(file) = open_published(&mut tree, &place.disk, entry) {
                 wanted.search((&place.disk, &file), (work, &place.out_path), &mut write)?;
             }
         }
@@ -223,9 +230,10 @@ impl Store {
         Ok(wanted.found)
     }
 
-    /// Adds the parts of the object stream that lie in adopted files.
+    /// Adds the parts of the object stream that lie in adopted files and in files in place.
     fn add_adopted(&self, adopted: &BTreeMap<u32, Adopted>, others: &[Store], found: &mut Vec<Range<u64>>) {
         let Some(known) = &self.known else { return };
+        found.extend(self.files.in_place.entries().filter_map(|entry| known.layout.range_of(entry)));
         for (entry, file) in adopted {
             let Some(range) = known.layout.range_of(*entry) else { continue };
             let Adopted::Part { from, of } = file else {
@@ -247,7 +255,7 @@ impl Store {
     fn note_found(&mut self, found: &Coverage, work: &FileWork) -> Result<(), ObjectError> {
         let blocks = self.geometry.blocks().unwrap_or(0);
         work.begin(WorkStage::Verifying, blocks.into());
-        let (mut open, mut buf, mut seeds) = (OpenFiles::default(), Vec::new(), Vec::new());
+        let (mut open, mut buf, mut seeds) = (Opened::new(&self.files.place), Vec::new(), Vec::new());
         for index in 0..blocks {
             work.step(&self.files.place.out_path)?;
             if self.has(index) {
@@ -280,16 +288,22 @@ impl Store {
     fn reader(&self) -> Result<Option<ReadBlock>, ObjectError> {
         let Some(known) = self.known.clone() else { return Ok(None) };
         let place = &self.files.place;
-        let parts =
-            place.parts.try_clone().map_err(|e| ObjectError::io(&place.out_path, "open files in it", e))?;
-        let (disk, geometry) = (place.disk.clone(), self.geometry);
+        let copied = place.parts.try_clone().and_then(|parts| Ok((parts, place.out.try_clone()?)));
+        let (parts, out) = copied.map_err(|e| ObjectError::io(&place.out_path, "open files in it", e))?;
+        let (disk, path, geometry) = (place.disk.clone(), place.out_path.clone(), self.geometry);
         Ok(Some(Arc::new(move |block, bytes: Range<usize>, into| {
             let start = geometry.range(block).start;
             let mut rest = into;
             for piece in known.layout.pieces(start + bytes.start as u64..start + bytes.end as u64) {
                 let (into, after) = std::mem::take(&mut rest).split_at_mut(piece.len);
                 rest = after;
-                let file = existing_part(&disk, &parts, piece.entry)?;
+                let entry = &known.manifest.entries()[piece.entry as usize];
+                let file = existing_part(&disk, &parts, piece.entry).or_else(|e| match e.kind() {
+                    io::ErrorKind::NotFound => {
+                        open_published(&mut Tree::new(&disk, &out, &path), &disk, entry)
+                    }
+                    _ => Err(e),
+                })?;
                 if disk.read_at(&file, into, piece.offset)? < piece.len {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
@@ -297,15 +311,6 @@ impl Store {
             Ok(())
         })))
     }
-}
-
-/// Opens the file of the output directory that has the path of an entry. Other objects than files are not opened.
-fn published(tree: &mut Tree<'_>, disk: &Disk, entry: &Entry) -> Option<File> {
-    let (above, name) = split(&entry.path);
-    let above = tree.dir(above, Absent::Leave).ok()??;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(disk.openat(above, name, flags, Mode::empty()).ok()?);
-    file.metadata().is_ok_and(|about| about.is_file()).then_some(file)
 }
 
 /// Returns whether a file has the size and time of modification of an entry.

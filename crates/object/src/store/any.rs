@@ -133,7 +133,7 @@ impl AnyStore {
     /// # Errors
     /// As [`Store::finish_as`].
     pub fn finish_as(
-        self,
+        &mut self,
         root: &Hash,
         durability: Durability,
         work: &FileWork,

@@ -133,7 +133,7 @@ impl DeviceStore {
     ///
     /// # Errors
     /// As [`Ledger::check`], or the error of the device.
-    pub fn finish_as(mut self, root: &Hash, work: &FileWork) -> Result<Finished, ObjectError> {
+    pub fn finish_as(&mut self, root: &Hash, work: &FileWork) -> Result<Finished, ObjectError> {
         self.ledger.check(root)?;
         let known = self.ledger.known.as_ref().expect("when all blocks are there, so is the manifest");
         let runs = known
@@ -164,7 +164,12 @@ impl DeviceStore {
         }
         let entries = Counts::of_files(1);
         let bytes = known.manifest.content_len();
-        Ok(Finished { entries, bytes, warnings: self.files.warnings, ..Finished::default() })
+        Ok(Finished {
+            entries,
+            bytes,
+            warnings: std::mem::take(&mut self.files.warnings),
+            ..Finished::default()
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Contradictions between stored blocks and the source: the store drops the blocks, and the blocks are received again.
 
+use super::in_place::InPlace;
 use super::{Stage, Store};
 use crate::error::ObjectError;
 
@@ -9,7 +10,10 @@ impl Store {
     /// # Errors
     /// As [`Store::distrust`].
     pub fn give_up(&mut self, error: &ObjectError) -> Result<(), ObjectError> {
-        let bytes = self.distrust()?;
+        let bytes = match error {
+            ObjectError::ChangedInPlace { .. } => self.drop_changed_files(error)?,
+            _ => self.distrust()?,
+        };
         self.ledger.spoiled += bytes;
         self.files.warnings.push(format!(
             "stored data differs from the source's ({error}): {bytes} bytes are requested again"
@@ -40,6 +44,21 @@ impl Store {
         Ok(before - self.verified)
     }
 
+    /// Drops the blocks of files in place that have changed, among them the file of `error`. Returns the number of dropped bytes.
+    fn drop_changed_files(&mut self, error: &ObjectError) -> Result<u64, ObjectError> {
+        let Some(known) = self.known.clone() else { return Ok(0) };
+        let before = self.verified;
+        for entry in self.files.drop_changed(&known.manifest, error) {
+            let Some(range) = known.layout.range_of(entry) else { continue };
+            let first = self.geometry.block_of(range.start).max(self.geometry.manifest_blocks());
+            for block in first..=self.geometry.block_of(range.end - 1) {
+                self.withdraw(block)?;
+            }
+        }
+        self.files.write_border(&self.ledger.about_manifest().border(&known))?;
+        Ok(before - self.verified)
+    }
+
     /// Marks block `index` as missing, because it differs from the source's block.
     ///
     /// # Errors
@@ -56,6 +75,7 @@ impl Store {
         // The journal is cleared first: while it lists blocks, their part files count as valid.
         self.files.journal.start_over()?;
         self.files.open.clear();
+        self.files.in_place = InPlace::default();
         self.files.place.wipe()?;
         Ok(self.ledger.start_over())
     }

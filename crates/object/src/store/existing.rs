@@ -69,7 +69,7 @@ impl<'a> Backup<'a> {
 }
 
 /// Returns whether a file has the size and time of an entry.
-fn is_as_listed(stat: &Stat, entry: &Entry) -> bool {
+pub(super) fn is_as_listed(stat: &Stat, entry: &Entry) -> bool {
     let mtime = i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec);
     let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     matches!(entry.kind, Kind::File { size } if is_file && stat.st_size as u64 == size)

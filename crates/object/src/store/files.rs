@@ -1,6 +1,7 @@
 //! The files of an incomplete transfer: the head, the part files and the journal.
 
 use super::existing::backup_of;
+use super::in_place::{InPlace, Opened};
 use super::ledger::{Learning, Operation, Performed, Spot};
 use super::obstacles::check_for_obstacles;
 use super::{Known, Stage, publish};
@@ -30,6 +31,8 @@ pub struct Files {
     pub(super) head: File,
     pub(super) journal: Journal,
     pub(crate) open: OpenFiles,
+    /// Files of the output directory that stay there, because they have the content of their entries as far as it is known.
+    pub(super) in_place: InPlace,
     pub(crate) admission: Option<Admission>,
     /// Warnings for the user, in the order in which they arose.
     pub warnings: Vec<String>,
@@ -65,7 +68,7 @@ impl Files {
             }
             Operation::Rehash(spot) => {
                 let mut data = Vec::new();
-                if self.read_back(&spot, &mut data, &mut OpenFiles::default()).is_err() {
+                if self.read_back(&spot, &mut data, &mut Opened::new(&self.place)).is_err() {
                     return Ok(Performed::Rehashed(spot.index, None));
                 }
                 let hash = hash_of(&data);
@@ -95,6 +98,9 @@ impl Files {
             if spot.withdrawn.contains(&piece.entry) {
                 continue;
             }
+            if self.stays_in_place(&known.manifest, piece, bytes)? {
+                continue;
+            }
             let part = self.open.get(piece.entry, || self.place.part(piece.entry))?;
             let entry = &known.manifest.entries()[piece.entry as usize];
             let written = match entry.holes {
@@ -107,7 +113,7 @@ impl Files {
     }
 
     /// Reads the data of a stored block, with zeros in place of withdrawn files.
-    pub(super) fn read_back(&self, spot: &Spot, buf: &mut Vec<u8>, open: &mut OpenFiles) -> io::Result<()> {
+    pub(super) fn read_back(&self, spot: &Spot, buf: &mut Vec<u8>, open: &mut Opened<'_>) -> io::Result<()> {
         buf.resize((spot.range.end - spot.range.start) as usize, 0);
         if spot.in_head {
             let have = self.place.disk.read_at(&self.head, buf, spot.range.start)?;
@@ -132,8 +138,9 @@ impl Files {
                 into.fill(0);
                 continue;
             }
-            let part = open.get(piece.entry, || self.place.existing_part(piece.entry))?;
-            if self.place.disk.read_at(part, into, piece.offset)? < into.len() {
+            let content = || self.open_content((piece.entry, &known.manifest), &mut open.tree);
+            let file = open.files.get(piece.entry, content)?;
+            if self.place.disk.read_at(file, into, piece.offset)? < into.len() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
@@ -143,6 +150,9 @@ impl Files {
     /// Frees the disk space of a file's content. The part file remains, with length zero, because a missing part file would mean
     /// that the file was already renamed.
     fn give_back(&mut self, entry: u32) {
+        if self.in_place.has(entry) {
+            return;
+        }
         self.open.clear();
         if let Ok(part) = self.place.part(entry) {
             self.place.disk.set_len(&part, 0).ok(); // all parts go at the end
@@ -183,10 +193,11 @@ impl Files {
             check_for_obstacles(&self.place, manifest, &self.wanted)?;
             backup_of(&self.place, &self.wanted.existing.backup)?;
             self.check_footprint(manifest)?;
-            publish::take_back(&self.place, manifest)?;
+            self.in_place = InPlace::find(&self.place, manifest, &self.wanted)?;
+            publish::take_back(&self.place, manifest, &self.in_place)?;
             self.place.remove_foreign_parts()?;
             if !about.has_others {
-                self.place.make_room(manifest)?; // otherwise when it is known what can be taken over
+                self.place.make_room(manifest, |n| self.in_place.has(n))?; // otherwise when it is known what can be taken over
             }
             self.write_border(&about.border(&known))?;
         }
@@ -224,6 +235,15 @@ impl Files {
         let path = self.place.path(self.transfer);
         let file = nameless(&path).map_err(|e| ObjectError::io(&path, "create a temporary file in it", e))?;
         Ok((file, path))
+    }
+
+    /// Returns whether the output directory has content of this source.
+    pub(super) fn knows_origin(&self) -> bool {
+        let has_any = |admission: &Admission| {
+            let remembered = Remembered::load(&self.place.disk, &self.place.states).unwrap_or_default();
+            remembered.has_any_of(&admission.origin)
+        };
+        self.admission.as_ref().is_some_and(has_any)
     }
 
     /// Checks that no name would get older content than its present content.

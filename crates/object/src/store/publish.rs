@@ -8,6 +8,7 @@
 //! 2. `published` exists after all files were renamed. A receiver that finds this mark at its start repeats only the steps after the renaming.
 
 use super::existing::{Backup, Deleting, backup_of};
+use super::in_place::InPlace;
 use super::obstacles::check_for_obstacles;
 use super::{Finished, SkippedLink, Stage, Store};
 use crate::apply::Apply;
@@ -23,7 +24,7 @@ use crate::origin_records::remember;
 use crate::output_directory::{FINISHING, LINK, OutputDirectory, part_name};
 use crate::policy::{Durability, Extraneous};
 use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, fstat, readlinkat, statat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 use std::ffi::OsStr;
@@ -31,16 +32,20 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// Moves all renamed files back to the part files after a publication that was interrupted while it renamed files. All files can
+/// Moves renamed files back to the part files after a publication that was interrupted while it renamed files. All files can
 /// then be verified and published again. Every file was complete before the publication, so a missing part file means that the
-/// file was renamed.
-pub(crate) fn take_back(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
+/// file was renamed. Files that can be verified in place stay there.
+pub(super) fn take_back(
+    place: &OutputDirectory,
+    manifest: &Manifest,
+    in_place: &InPlace,
+) -> Result<(), ObjectError> {
     if !place.has(FINISHING)? {
         return Ok(());
     }
     let mut tree = place.tree();
-    remove_hard_links(place, manifest, &mut tree)?;
-    for (n, entry) in files_of(manifest) {
+    remove_hard_links(place, manifest, (&mut tree, in_place))?;
+    for (n, entry) in files_of(manifest).filter(|(n, _)| !in_place.has(*n)) {
         let (path, part) = (tree.path_of(entry), part_name(n));
         if file_type(&place.parts, part.as_str()).is_err() {
             let (above, name) = split(&entry.path);
@@ -67,9 +72,9 @@ pub(crate) fn take_back(place: &OutputDirectory, manifest: &Manifest) -> Result<
 fn remove_hard_links(
     place: &OutputDirectory,
     manifest: &Manifest,
-    tree: &mut Tree<'_>,
+    (tree, in_place): (&mut Tree<'_>, &InPlace),
 ) -> Result<(), ObjectError> {
-    for (n, entry, to) in hard_links_of(manifest) {
+    for (n, entry, to) in hard_links_of(manifest).filter(|(_, _, to)| !in_place.has(*to)) {
         place.disk.unlinkat(&place.parts, part_name(n).as_str(), AtFlags::empty()).ok(); // where it was not renamed yet
         let file = &manifest.entries()[to as usize];
         let first = match same_file(&place.parts, part_name(to)) {
@@ -92,7 +97,7 @@ fn remove_hard_links(
 
 /// Returns the device and inode number of a file. If they are equal, two names refer to the same file.
 fn same_file(above: impl AsFd, name: impl Arg) -> Option<(u64, u64)> {
-    let stat = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let stat = statat(above, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some((stat.st_dev, stat.st_ino))
 }
 
@@ -110,12 +115,13 @@ fn hard_links_of(manifest: &Manifest) -> impl Iterator<Item = (u32, &Entry, u32)
 }
 
 impl Store {
-    /// Like [`Store::finish`], with `work` for progress and cancellation.
+    /// Like [`Store::finish`], with `work` for progress and cancellation. After the error [`ObjectError::ChangedInPlace`] no file
+    /// has a new name, and [`Store::give_up`] drops the changed files.
     ///
     /// # Errors
     /// As [`Store::finish`], and [`ObjectError::Cancelled`].
     pub fn finish_as(
-        mut self,
+        &mut self,
         root: &Hash,
         durability: Durability,
         work: &FileWork,
@@ -124,13 +130,13 @@ impl Store {
         if let Some(known) = self.known.clone().filter(|_| self.stage == Stage::Receiving) {
             self.files.dig_holes(&known, &self.ledger.geometry)?;
         }
+        self.files.open.clear();
         publish(self, durability, work)
     }
 }
 
 /// Publishes the files of a store whose blocks are all complete and verified.
-fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<Finished, ObjectError> {
-    store.files.open.clear();
+fn publish(store: &Store, durability: Durability, work: &FileWork) -> Result<Finished, ObjectError> {
     let known = store.known.as_ref().expect("when all blocks are there, so is the manifest");
     let (place, manifest) = (&store.files.place, &known.manifest);
     let mut apply = Apply::new(&store.files.wanted, &store.files.place.disk);
@@ -142,8 +148,11 @@ fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<
         Extraneous::Delete => Some(Deleting::new(place, backup.as_ref(), work)?),
     };
     let parts = || store.received(manifest).filter(|(_, entry)| !matches!(entry.kind, Kind::HardLink { .. }));
-    let files = parts().count() as u64;
+    let in_place = &store.files.in_place;
+    let moved = || parts().filter(|(n, _)| !in_place.has(*n));
     if store.stage == Stage::Receiving {
+        work.begin(WorkStage::Completing, parts().count() as u64);
+        in_place.complete(store, manifest, (&mut apply, durability), work)?;
         // An obstacle may have appeared since the first check.
         check_for_obstacles(place, manifest, &store.files.wanted)?;
         if let Some(deleting) = &mut deleting {
@@ -151,13 +160,12 @@ fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<
         }
         make_writable(place, manifest)?;
         place.mark(FINISHING)?;
-        work.begin(WorkStage::Completing, files);
-        for (n, entry) in parts() {
+        for (n, entry) in moved() {
             complete_part(place, n, entry, store.content_len(entry), &mut apply, durability)?;
             work.step(&place.out_path)?;
         }
-        work.begin(WorkStage::Renaming, files);
-        name_files(&store, manifest, (&mut apply, backup.as_ref(), work), durability)?;
+        work.begin(WorkStage::Renaming, moved().count() as u64);
+        name_files(store, manifest, (&mut apply, backup.as_ref(), work), durability)?;
         place.mark_published()?;
     }
     finished.entries = manifest.counts();
@@ -193,14 +201,20 @@ fn name_files(
 ) -> Result<(), ObjectError> {
     let place = &store.files.place;
     let mut tree = place.tree();
+    // A file stays in place with all its names.
+    let stays = |n, entry: &Entry| match entry.kind {
+        Kind::HardLink { to } => store.files.in_place.has(to),
+        _ => store.files.in_place.has(n),
+    };
+    let is_moved = |n, entry: &Entry| !store.is_withdrawn(n, entry) && !stays(n, entry);
     // Hard links are made among the part files, because no other program can replace a file there.
-    for (n, entry, to) in hard_links_of(manifest).filter(|(n, entry, _)| !store.is_withdrawn(*n, entry)) {
+    for (n, entry, to) in hard_links_of(manifest).filter(|(n, entry, _)| is_moved(*n, entry)) {
         let file = &manifest.entries()[to as usize];
         link_part(place, n, (to, file), apply, durability)
             .map_err(|e| ObjectError::io(tree.path_of(entry), "make this hard link", e))?
             .then(|| apply.copies.add(entry, None));
     }
-    for (n, entry) in store.received(manifest) {
+    for (n, entry) in store.received(manifest).filter(|(n, entry)| !stays(*n, entry)) {
         let (path, part) = (tree.path_of(entry), part_name(n));
         let (above, name) = tree.place_of(entry)?;
         if let Some(backup) = backup {
@@ -243,7 +257,7 @@ fn link_part(
     if durability == Durability::Synced {
         place.disk.sync_all(&copy)?;
     }
-    place.disk.fchmod(&copy, apply.mode(file, || rustix::fs::fstat(&copy)))?;
+    place.disk.fchmod(&copy, apply.mode(file, || fstat(&copy)))?;
     Ok(true)
 }
 
@@ -252,7 +266,7 @@ fn make_writable(place: &OutputDirectory, manifest: &Manifest) -> Result<(), Obj
     let mut tree = place.tree();
     for entry in manifest.entries().iter().filter(|entry| entry.kind == Kind::Dir) {
         if let Some(dir) = tree.dir(&entry.path, Absent::Leave)?
-            && let Ok(stat) = rustix::fs::fstat(dir)
+            && let Ok(stat) = fstat(dir)
             && stat.st_mode & 0o700 != 0o700
         {
             // If this call fails because the directory belongs to another user, writing to the directory fails later.
@@ -278,7 +292,7 @@ fn complete_part(
     }
     apply.give(&part, entry);
     place.disk.futimens(&part, &times(entry)).map_err(|e| failed(e.into()))?;
-    let mode = apply.mode(entry, || rustix::fs::fstat(&part));
+    let mode = apply.mode(entry, || fstat(&part));
     place.disk.fchmod(&part, mode).map_err(|e| failed(e.into()))?;
     match durability {
         Durability::Fast => Ok(()),
@@ -332,9 +346,7 @@ fn make_links(
         let path = tree.path_of(entry);
         let failed = |e: Errno| ObjectError::io(&path, "make this link", e);
         let (above, name) = tree.place_of(entry)?;
-        if rustix::fs::readlinkat(above, name, Vec::new())
-            .is_ok_and(|there| there.as_bytes() == target.as_bytes())
-        {
+        if readlinkat(above, name, Vec::new()).is_ok_and(|there| there.as_bytes() == target.as_bytes()) {
             continue; // of an earlier try, when its directory may be read-only by now
         }
         place.disk.unlinkat(&place.state, LINK, AtFlags::empty()).ok(); // of an earlier try
@@ -364,7 +376,7 @@ fn set_dirs(
         let dir = tree.dir(&entry.path, Absent::Create)?.expect("directories that are not there are created");
         apply.give(dir, entry);
         let mut done = place.disk.futimens(dir, &times(entry));
-        done = done.and_then(|()| place.disk.fchmod(dir, apply.mode(entry, || rustix::fs::fstat(dir))));
+        done = done.and_then(|()| place.disk.fchmod(dir, apply.mode(entry, || fstat(dir))));
         if durability == Durability::Synced {
             done = done.and_then(|()| place.disk.fsync(dir));
         }

@@ -36,7 +36,7 @@ fn adopted(at: &Scratch) -> (Store, ObjectStream, Vec<(Vec<u8>, Hash)>) {
 }
 
 /// Stores the missing blocks and returns the number of bytes in them.
-fn put_missing(store: &mut Store, blocks: &[(Vec<u8>, Hash)]) -> usize {
+pub(super) fn put_missing(store: &mut Store, blocks: &[(Vec<u8>, Hash)]) -> usize {
     let mut bytes = 0;
     for index in store.missing().into_iter().flatten() {
         let (data, hash) = &blocks[index as usize];
@@ -108,7 +108,7 @@ fn transfer_locked_by_another_receiver_is_not_adopted() {
 }
 
 /// Begins a transfer of the present tree, from a source whose content the output directory has.
-fn sent_again(at: &Scratch) -> (Store, ObjectStream, Vec<(Vec<u8>, Hash)>) {
+pub(super) fn sent_again(at: &Scratch) -> (Store, ObjectStream, Vec<(Vec<u8>, Hash)>) {
     let mut object = object(&at.path("tree"));
     let blocks = blocks(&mut object);
     let (transfer, geometry) = (object.transfer(), object.geometry());
@@ -124,7 +124,7 @@ fn sent_again(at: &Scratch) -> (Store, ObjectStream, Vec<(Vec<u8>, Hash)>) {
 }
 
 /// Creates a tree, and receives it.
-fn received(at: &Scratch) {
+pub(super) fn received(at: &Scratch) {
     for name in ["a", "b", "c", "d"] {
         at.file(&format!("tree/{name}"), &content(5000, name.as_bytes()[0]));
     }

@@ -148,6 +148,7 @@ fn restarted_machine_resumes_from_what_its_device_holds() {
         assert!(put(&mut store, index, data, *hash));
     }
     store.finish_as(&root(object.geometry(), &all), &FileWork::default()).expect("written");
+    drop(store);
     let written = fs::read(at.path("target")).expect("there");
     assert!(written[..MIB as usize] == fs::read(&image).expect("there"));
     // The next transfer begins from nothing, because the table has been overwritten.

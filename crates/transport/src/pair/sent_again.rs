@@ -6,6 +6,8 @@ use crate::config::{Existing, Extraneous};
 use crate::event::SendReport;
 use faircast_core::schemes::CATALOGUE;
 use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 
 /// Restarts the source and both receivers, runs to the end, and returns the source's report.
 fn again(net: &mut Net) -> SendReport {
@@ -44,7 +46,11 @@ fn only_changed_files_of_a_tree_are_sent_again() {
         let content = net.sources[0].content.clone();
         fs::write(content.join("z"), vec![7; 30_000]).expect("room");
         fs::write(content.join("c/07"), vec![7; 1000]).expect("room");
+        let unchanged = net.receivers[0].dir.join("content/m.log");
+        let inode = || fs::metadata(&unchanged).expect("it was received").ino();
+        let before = inode();
         let changed = again(&mut net);
+        assert_eq!(inode(), before, "{}: an unchanged file stays", entry.name);
         // 31 kB, the other files in the same blocks, and the manifest. Blocks have at most 32 kB or so.
         assert!(changed.moved_bytes < 31_000 + 4 * 40_000, "{}: {changed:?}", entry.name);
 
@@ -54,6 +60,43 @@ fn only_changed_files_of_a_tree_are_sent_again() {
         let all = again(&mut net);
         let time = all.duration.as_secs_f64();
         assert!(time < 1.2 * first_time + 0.5, "{}: {time} s after {first_time} s: {all:?}", entry.name);
+    }
+}
+
+#[test]
+fn file_that_changes_at_a_receiver_meanwhile_is_sent_again() {
+    for entry in CATALOGUE {
+        let mut net = Net::new(64);
+        net.receivers(2, Link::millis(5).mbps(20.0).fifo(100_000), Link::millis(5));
+        net.source(Offer::bytes(1).by(entry.name).at_most_mbps(4.0).expect(2).in_blocks_of(32));
+        tree(&mut net, 0, 64);
+        net.run_to_end(secs(300));
+
+        let content = net.sources[0].content.clone();
+        fs::write(content.join("m.log"), vec![7; 600_000]).expect("room");
+        let of_receivers = [0, 1].map(|receiver: usize| net.receivers[receiver].dir.join("content/b"));
+        let inodes = || of_receivers.clone().map(|file| fs::metadata(file).expect("it was received").ino());
+        let before = inodes();
+        net.kill_source(0);
+        (0..2).for_each(|receiver| net.kill_receiver(receiver));
+        net.run_for(secs(3));
+        net.start_source(0);
+        (0..2).for_each(|receiver| net.start_receiver(receiver));
+        net.run_for(Span::from_millis(700));
+        // A program writes into a file that the receiver has verified, and sets its old time.
+        let file = fs::File::options().write(true).open(&of_receivers[0]).expect("it was received");
+        let time = file.metadata().and_then(|about| about.modified()).expect("it has a time");
+        (&file).write_all(&[8; 1000]).and_then(|()| file.set_modified(time)).expect("room");
+        net.run_to_end(secs(300));
+        let [changed, unchanged] = [0, 1].map(|receiver: usize| net.receivers[receiver].report().clone());
+        assert!(changed.ok && unchanged.ok, "{}: {changed:?} {unchanged:?}", entry.name);
+        assert!(changed.refetched_bytes >= 150_000, "{}: {changed:?}", entry.name);
+        assert_eq!(unchanged.refetched_bytes, 0, "{}", entry.name);
+        for file in of_receivers.iter() {
+            assert!(fs::read(file).expect("it is there") == fs::read(content.join("b")).expect("ours"));
+        }
+        let now = inodes();
+        assert_eq!((now[0] == before[0], now[1]), (false, before[1]), "{}", entry.name);
     }
 }
 

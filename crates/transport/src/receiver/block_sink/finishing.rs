@@ -1,6 +1,7 @@
 //! The end of a transfer: the root hash is compared, and the files get their names.
 
-use super::to::ContentSink;
+use super::super::storage::Storage;
+use super::to::{ContentSink, Published};
 use super::{BlockSink, Ending, Polled};
 use crate::announced::LIVE_ROOT;
 use crate::config::Durability;
@@ -57,8 +58,18 @@ impl BlockSink {
                 Err(TryRecvError::Disconnected) => panic!("the work on files says how it ended"),
                 Ok(outcome) => outcome,
             };
-            self.to = ContentSink::Finished { blocks: *blocks, bytes: *bytes };
-            return outcome.map(Ending::Done);
+            let (error, store) = match outcome {
+                Ok(finished) => {
+                    self.to = ContentSink::Finished { blocks: *blocks, bytes: *bytes };
+                    return Ok(Ending::Done(finished));
+                }
+                Err(failed) => failed,
+            };
+            self.to = ContentSink::Files(Storage::new(*store, self.worker.clone()));
+            return match self.settled(Err(error))? {
+                Polled::GivenUp => Ok(Ending::Anew),
+                _ => Ok(Ending::UnderWay),
+            };
         }
         let (held, verified) = (self.blocks(), self.verified_bytes());
         self.content = self.entries().map(|entries| (entries, self.title()));
@@ -113,13 +124,11 @@ impl BlockSink {
 }
 
 /// Gives the files their names.
-fn published(
-    store: AnyStore,
-    root: &Hash,
-    durability: Durability,
-    work: &FileWork,
-) -> Result<Finished, Error> {
-    let mut finished = store.finish_as(root, durability, work)?;
+fn published(mut store: AnyStore, root: &Hash, durability: Durability, work: &FileWork) -> Published {
+    let mut finished = match store.finish_as(root, durability, work) {
+        Ok(finished) => finished,
+        Err(error) => return Err((error, Box::new(store))),
+    };
     finished.warnings.extend(finished.skipped.iter().map(|link| {
         format!(
             "the link {} -> {} leads out of the output directory and was not created",

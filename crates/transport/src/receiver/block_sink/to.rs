@@ -42,13 +42,16 @@ pub(super) enum ContentSink {
         blocks: u32,
         bytes: u64,
         work: FileWork,
-        outcome: Receiver<Result<Finished, Error>>,
+        outcome: Receiver<Published>,
     },
     Finished {
         blocks: u32,
         bytes: u64,
     },
 }
+
+/// The result of giving files their names; if the blocks contradict the source, with the store, for another try.
+pub(super) type Published = Result<Finished, (ObjectError, Box<AnyStore>)>;
 
 /// The result of storing a block.
 #[derive(Debug, PartialEq, Eq)]
