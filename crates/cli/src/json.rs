@@ -11,6 +11,8 @@ use std::io::{self, Write};
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Line<'a, R: Serialize = Failed> {
+    /// A page for browsers is served.
+    Page { url: &'a str },
     /// The error; a `done` with `"ok":false` follows.
     Error { class: &'a str, message: String, hint: Option<String> },
     /// The report of a session; always the last line.
@@ -32,6 +34,13 @@ impl<'a, R: Serialize> Line<'a, R> {
     /// Returns the last line of a session with this report. The CPU time is null if it is unknown.
     pub fn done(report: &'a R, cpu_seconds: Option<f64>) -> Line<'a, R> {
         Line::Done { report, cpu_seconds: Some(cpu_seconds) }
+    }
+}
+
+impl<'a> Line<'a> {
+    /// Returns the line about a page for browsers.
+    pub const fn page(url: &'a str) -> Line<'a> {
+        Line::Page { url }
     }
 }
 
@@ -82,8 +91,9 @@ mod tests {
     use faircast::alc::{AlcReceiveReport, AlcSendReport};
     use faircast::core::packet::ReceiverId;
     use faircast::event::{
-        Busy, Flow, HostOutcome, HostReport, IncompleteReceiver, Joining, LayersReport, Limit, Progress,
-        RelayBelow, SlowAction, StreamReceived, Subscription, TransferName,
+        Busy, Condition, Counts, Flow, HostOutcome, HostReport, IncompleteReceiver, Joining, LayersReport,
+        Limit, Progress, RateCut, ReceiverState, RelayBelow, SlowAction, StreamReceived, Subscription,
+        TransferName,
     };
     use faircast::norm::NormSendReport;
     use faircast::pgm::{PgmReceiveReport, PgmSendReport};
@@ -188,7 +198,40 @@ mod tests {
                     rate: Rate::from_bps(4e3),
                 }],
                 busy: vec![Busy { host: "lab-09".into(), activity: "renaming files", percent: 62 }],
+                cuts: vec![RateCut {
+                    at: Duration::from_millis(700),
+                    from: Rate::from_bps(8e3),
+                    to: Rate::from_bps(5e3),
+                    host: Some("lab-07".into()),
+                    cause: "loss",
+                }],
+                counts: Some(Box::new(Counts {
+                    packets: 90,
+                    lost: 0,
+                    repairs: 4,
+                    refused: 2,
+                    dropped_local: 0,
+                    cuts: 1,
+                })),
             }),
+            Event::Receivers {
+                receivers: vec![ReceiverState {
+                    receiver: id,
+                    host: "lab-07".into(),
+                    address: "192.0.2.7:40000".parse().expect("a literal"),
+                    state: Condition::Failed,
+                    verified_bytes: 400,
+                    rate: Rate::from_bps(4e3),
+                    loss: 0.25,
+                    rtt: Some(Duration::from_micros(1_500)),
+                    holds: false,
+                    repair_symbols: 3,
+                    busy: Some(Busy { host: "lab-07".into(), activity: "renaming files", percent: 62 }),
+                    receivers: 1,
+                    done: 0,
+                    reason: Some("silent".into()),
+                }],
+            },
         ];
         let lines: String = events.iter().map(text).collect();
         assert_eq!(lines, include_str!("../tests/events.ndjson"));
@@ -244,7 +287,9 @@ mod tests {
             [include_str!("../tests/events.ndjson"), include_str!("../tests/reports.ndjson")].concat();
         let failure = Failure::LeftOut("left out".to_owned());
         let without = Failure::WithoutFiles("not sent".to_owned());
-        let ends = text(&Line::failure(&failure)) + &text(&Line::failure(&without)) + &text(&Line::failed());
+        let page = text(&Line::page("http://127.0.0.1:4000/"));
+        let ends =
+            page + &text(&Line::failure(&failure)) + &text(&Line::failure(&without)) + &text(&Line::failed());
         for line in lines.lines().chain(ends.lines()) {
             let value = serde_json::from_str(line).expect("JSON");
             schema.check_line(&value).unwrap_or_else(|error| panic!("{line}: {error}"));

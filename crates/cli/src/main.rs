@@ -12,6 +12,7 @@
 //! | [`relay`] [`hosts`] | relays; lists of hosts |
 //! | [`start`] | start of a waiting session |
 //! | [`print`] [`json`] [`units`] [`safe`] | output for people and programs, and safe display of texts from other hosts |
+//! | [`page`] | the live page of a session for browsers, with the feature `page` |
 //! | `log` | log lines, with the feature `tracing` |
 //! | [`outlet`] | standard output and standard error, which do not block a session |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
@@ -42,6 +43,8 @@ mod manual;
 #[cfg(feature = "simulator")]
 mod new_crate;
 mod outlet;
+#[cfg_attr(not(feature = "page"), path = "page/without.rs")]
+mod page;
 mod printer;
 mod receipt;
 mod relay;

@@ -2,8 +2,9 @@
 
 use crate::args::OutputOptions;
 use crate::failure::painted;
-use crate::json;
+use crate::json::{self, Line};
 use crate::outlet;
+use crate::page::{Of, Page};
 use crate::safe;
 use crate::units;
 use faircast::config::RELAY_PORT;
@@ -79,6 +80,7 @@ pub struct EventPrinter<'a> {
     of: Option<Turn>,
     /// The block of each session.
     blocks: BTreeMap<u32, String>,
+    page: Option<Page>,
 }
 
 /// One of several sessions, whose events are reported.
@@ -138,7 +140,18 @@ impl<'a> EventPrinter<'a> {
             keyboard: Keyboard::None,
             of: None,
             blocks: BTreeMap::new(),
+            page: None,
         }
+    }
+
+    /// Also stores all events in this page, and prints its address.
+    pub fn with_page(mut self, page: Option<Page>) -> EventPrinter<'a> {
+        for (serves, url) in page.iter().flat_map(Page::urls) {
+            self.program(&Line::page(url));
+            self.say(&format!("{}: {url}", serves.name()));
+        }
+        self.page = page;
+        self
     }
 
     /// Sets the effect of Enter.
@@ -168,6 +181,9 @@ impl<'a> EventPrinter<'a> {
     /// Prints an event.
     pub fn event(&mut self, event: &Event) {
         self.program(event);
+        if let Some(page) = &self.page {
+            page.note(self.of_page(), event);
+        }
         match event {
             Event::Progress(progress) if self.level > Level::Quiet => self.progress(progress),
             _ => {
@@ -176,6 +192,18 @@ impl<'a> EventPrinter<'a> {
                 }
             }
         }
+    }
+
+    /// Prints one of the last lines of a session for a program: its error, or its report.
+    pub fn last(&mut self, line: &impl Serialize) {
+        self.program(line);
+        if let Some(page) = &self.page {
+            page.end(self.of_page(), line);
+        }
+    }
+
+    fn of_page(&self) -> Of {
+        Of { session: self.of.map_or(0, |turn| turn.session.into()), branch: None }
     }
 
     /// Prints one line for a program.
@@ -586,12 +614,7 @@ mod tests {
             representative: Some("lab-07".into()),
             receivers: 8,
             verified: 3,
-            joining: None,
-            layers: None,
-            limited_by: None,
-            window_of: None,
-            relays: Vec::new(),
-            busy: Vec::new(),
+            ..Progress::default()
         }
     }
 

@@ -3,9 +3,10 @@
 mod control;
 mod kernel;
 
-use crate::args;
+use crate::args::{self, OutputOptions};
 use crate::failure::{Failure, Usage, unwritten};
 use crate::json::Line;
+use crate::page::{Of, Page};
 use crate::printer::{Level, sentence};
 use crate::safe;
 use crate::session::Output;
@@ -50,8 +51,7 @@ pub struct Resolved {
     config: RelayConfig,
     control: PathBuf,
     warnings: Vec<String>,
-    level: Level,
-    json: bool,
+    output_options: OutputOptions,
 }
 
 impl args::Relay {
@@ -118,13 +118,13 @@ impl args::Relay {
         config.children = usize::from(self.max_children);
         config.found = !self.hidden;
         config.role = role;
+        config.receiver_events = self.output_options.receiver_events();
         config.forwarding = Some(Arc::new(Nftables::default()));
         Ok(Resolved {
             config,
             control: self.control.unwrap_or_else(default_path),
             warnings,
-            level: Level::of(self.output_options),
-            json: self.output_options.json,
+            output_options: self.output_options,
         })
     }
 }
@@ -144,8 +144,10 @@ fn read_key(path: &Path, warnings: &mut Vec<String>) -> Result<HopKey, Usage> {
 /// # Errors
 /// When the sockets cannot be opened, or when another relay runs on this host.
 pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Failure> {
-    let Resolved { config, control, warnings, level, json } = resolved;
+    let Resolved { config, control, warnings, output_options } = resolved;
+    let (level, json) = (Level::of(output_options), output_options.json);
     let Output { program, people, .. } = output;
+    let page = Page::open(&output_options, "relay")?;
     let handle = RelayHandle::default();
     let control = Control::open(&control, handle.clone())?;
     let mut say = |text: &str| {
@@ -155,10 +157,20 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Fa
         }
     };
     warnings.iter().for_each(|text| say(&format!("warning: {text}")));
+    for (serves, url) in page.iter().flat_map(Page::urls) {
+        if json {
+            // The relay continues without a reader.
+            let _ = json::write(program, &Line::page(url));
+        }
+        say(&format!("{}: {url}", serves.name()));
+    }
     let mut sessions = 0;
     let mut print = |reported: RelayEvent| {
         sessions += u64::from(reported.branch.is_none() && matches!(reported.event, Event::Joined { .. }));
         let event = wording::event(reported.event.clone());
+        if let Some(page) = &page {
+            page.note(Of { session: reported.session, branch: reported.branch }, &event);
+        }
         if json {
             // The relay continues without a reader.
             let _ = json::write(

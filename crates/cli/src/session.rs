@@ -5,6 +5,7 @@ use crate::device::{self, Confirmation};
 use crate::failure::{Failure, Usage};
 use crate::hook::Hook;
 use crate::json::Line;
+use crate::page::Page;
 use crate::printer::{self, EventPrinter, Human, Keyboard, Level, Reader, Role};
 use crate::report::ReportFile;
 use crate::shortfall::{failure_kind, sent_shortfall};
@@ -384,6 +385,7 @@ fn resolve_sending(
     config.idle_timeout = sending.timeout;
     config.datagram = sending.datagram;
     config.host = session.host.unwrap_or_else(faircast::host_name);
+    config.receiver_events = output_options.receiver_events();
     config.temporary = std::env::temp_dir();
     let report = sending.report.as_deref().map(ReportFile::create).transpose()?;
     let hook = sending.on_complete.map(Hook::of_source);
@@ -544,7 +546,7 @@ pub fn print<'a, Config, Report: Serialize>(
     verdict: impl Fn(&Report) -> Verdict,
 ) -> Result<(), Failure> {
     let Resolved { config, output_options, warnings, report: _, mut hook } = resolved;
-    let mut printer = printer(role, output_options, output, stop);
+    let mut printer = printer(role, output_options, output, stop)?;
     warnings.into_iter().for_each(|text| printer.event(&Event::warning(text)));
     let mut print = |event| {
         hook.iter_mut().for_each(|hook| hook.note_event(&event));
@@ -557,18 +559,24 @@ pub fn print<'a, Config, Report: Serialize>(
     result.and(hook.map_or(Ok(()), |hook| hook.run()))
 }
 
+/// Returns the printer of a session, and opens its page.
+///
+/// # Errors
+/// When the page cannot be served at its address.
 pub(crate) fn printer<'a>(
     role: Role,
     output_options: OutputOptions,
     output: Output<'a>,
     stop: &'a Stop,
-) -> EventPrinter<'a> {
+) -> Result<EventPrinter<'a>, Failure> {
+    let page = Page::open(&output_options, if role == Role::Receiver { "recv" } else { "send" })?;
     let (program, human) = match (output_options.json, output.block) {
         (true, _) => (Some(output.program), Human::Nobody),
         (false, Some(block)) => (None, Human::Block(block)),
         (false, None) => (None, Human::Lines(output.people)),
     };
-    EventPrinter::new(role, Level::of(output_options), program, human, stop).with_keyboard(output.keyboard)
+    let printer = EventPrinter::new(role, Level::of(output_options), program, human, stop);
+    Ok(printer.with_keyboard(output.keyboard).with_page(page))
 }
 
 /// Result of a session, derived from its report.
@@ -591,17 +599,17 @@ pub(crate) fn conclude<Report: Serialize>(
             let Verdict { summary, shortfall, failure } = verdict(&report);
             let result = shortfall.map(failure).map_or(Ok(()), Err);
             if let Err(failure) = &result {
-                printer.program(&Line::failure(failure));
+                printer.last(&Line::failure(failure));
             }
-            printer.program(&Line::done(&report, system::cpu_seconds()));
+            printer.last(&Line::done(&report, system::cpu_seconds()));
             printer.clear();
             summary.iter().for_each(|line| printer.end(line));
             result
         }
         Err(error) => {
             let failure = Failure::from(error);
-            printer.program(&Line::failure(&failure));
-            printer.program(&Line::failed());
+            printer.last(&Line::failure(&failure));
+            printer.last(&Line::failed());
             printer.clear();
             Err(failure)
         }

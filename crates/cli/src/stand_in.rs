@@ -213,7 +213,7 @@ fn given(limit: Option<Duration>) -> Option<Duration> {
 
 /// Returns a configuration with the default output.
 fn plain<C>(config: C) -> Resolved<C> {
-    let output_options = OutputOptions { json: false, quiet: false, verbose: false };
+    let output_options = OutputOptions::default();
     Resolved { config, output_options, warnings: Vec::new(), report: None, hook: None }
 }
 

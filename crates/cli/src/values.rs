@@ -337,6 +337,18 @@ pub fn doctor_at(text: &str) -> Result<SocketAddr, BadValue> {
     place(text, 0)
 }
 
+/// Parses the address of a page. A port alone is one of the loopback address, and port 0 is any free port.
+///
+/// # Errors
+/// [`BadValue::NotAHost`].
+#[cfg(feature = "page")]
+pub fn page_at(text: &str) -> Result<SocketAddr, BadValue> {
+    match text.trim().parse::<u16>() {
+        Ok(port) => Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)),
+        Err(_) => place(text, 0),
+    }
+}
+
 fn place(text: &str, default: u16) -> Result<SocketAddr, BadValue> {
     let text = text.trim();
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);

@@ -31,7 +31,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A message of a session's thread.
 enum SessionMessage {
-    Event(RelayEvent),
+    Event(Box<RelayEvent>),
     /// The thread has found a session.
     Found {
         place: usize,
@@ -81,7 +81,7 @@ pub fn relay(
                 return failure.map_or(Ok(()), Err);
             }
             match reports.recv().expect("this thread can send, too") {
-                SessionMessage::Event(event) => events(event),
+                SessionMessage::Event(event) => events(*event),
                 SessionMessage::Found { place } => (searching[place], found_any) = (false, true),
                 SessionMessage::Ended { place, number, found, error } => {
                     running -= 1;
@@ -155,7 +155,7 @@ fn one(
             // Sending fails only if the main thread has ended. No further session is needed then.
             let _ = say.send(SessionMessage::Found { place });
         }
-        let _ = say.send(SessionMessage::Event(RelayEvent { session: number, branch, event }));
+        let _ = say.send(SessionMessage::Event(Box::new(RelayEvent { session: number, branch, event })));
     };
     // A panic in one session must not end the others.
     let ended = catch_unwind(AssertUnwindSafe(|| pass_on((config, place), &relayed, &mut emit, stop)));

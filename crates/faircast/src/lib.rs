@@ -118,18 +118,19 @@ pub mod config {
         BadLimits, Content, DEFAULT_GROUP, DEFAULT_GROUP_V6, DEFAULT_SCHEME, DayLimits, DayPeriod,
         Destination, Durability, FIND_GROUP, FIND_GROUP_V6, IDLE_TIMEOUT, InvitedHost, KeepPartial,
         LayerInput, Multicast, OneWay, Overlap, OverwritePolicy, Pacing, RECEIVE_BUFFER, RELAY_MEMORY,
-        RELAY_PORT, ReceiptKeys, ReceiveConfig, Repeat, ReplayPolicy, RequiredHost, SendConfig,
-        SlowReceiverPolicy, StartNow, Unicast, UtcOffset, check_limits, default_group, default_group_here,
-        default_group_v6, default_scheme, other_default,
+        RELAY_PORT, ReceiptKeys, ReceiveConfig, ReceiverEvents, Repeat, ReplayPolicy, RequiredHost,
+        SendConfig, SlowReceiverPolicy, StartNow, Unicast, UtcOffset, check_limits, default_group,
+        default_group_here, default_group_v6, default_scheme, other_default,
     };
 }
 
 /// Events and reports, and their parts.
 pub mod event {
     pub use faircast_transport::event::{
-        Advice, Busy, Event, Flow, HostOutcome, HostReport, IncompleteReceiver, Joining, LayersReport, Limit,
-        MAX_UNSENT, Progress, ReceiveReport, ReceiverOutcome, ReceiverReport, RelayBelow, SendReport,
-        Setting, SlowAction, StreamReceived, StreamSent, Subscription, TransferName, reasons,
+        Advice, Busy, Condition, Counts, Event, Flow, HostOutcome, HostReport, IncompleteReceiver, Joining,
+        LayersReport, Limit, MAX_UNSENT, Progress, RateCut, ReceiveReport, ReceiverOutcome, ReceiverReport,
+        ReceiverState, RelayBelow, SendReport, Setting, SlowAction, StreamReceived, StreamSent, Subscription,
+        TransferName, reasons,
     };
 }
 

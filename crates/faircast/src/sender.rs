@@ -1,6 +1,6 @@
 //! Sources for programs.
 
-use crate::config::DayLimits;
+use crate::config::{DayLimits, ReceiverEvents};
 use crate::object::Extraneous;
 use crate::session::{self, Session};
 use crate::{
@@ -225,6 +225,12 @@ impl Sender {
     /// nothing. All patterns together have at most 63 bytes, with a comma between two of them.
     pub fn to_hosts<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Sender {
         self.config.to_hosts = patterns.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Reports the state of each receiver once a second ([`Event::Receivers`](crate::Event::Receivers)).
+    pub fn receiver_events(mut self, events: ReceiverEvents) -> Sender {
+        self.config.receiver_events = events;
         self
     }
 

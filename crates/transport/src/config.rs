@@ -331,8 +331,20 @@ pub struct SendConfig {
     pub delta: Delta,
     /// Name of this host in messages.
     pub host: String,
+    /// Whether the session reports the state of each receiver.
+    pub receiver_events: ReceiverEvents,
     /// Directory of temporary files without names.
     pub temporary: PathBuf,
+}
+
+/// Whether a source reports the state of each receiver ([`Event::Receivers`](crate::Event::Receivers)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReceiverEvents {
+    /// No such events.
+    #[default]
+    Off,
+    /// Once a second.
+    EverySecond,
 }
 
 /// The public keys of receivers. Each receipt must be signed with one of these keys.
@@ -543,6 +555,7 @@ impl SendConfig {
             extraneous: Extraneous::Keep,
             delta: Delta::Off,
             host: String::new(),
+            receiver_events: ReceiverEvents::Off,
             temporary: TEMPORARY.into(),
         }
     }

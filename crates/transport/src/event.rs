@@ -1,12 +1,15 @@
 //! Events and reports of sessions.
 
+mod states;
+
 use crate::json;
 use crate::object::LeftOut;
 use crate::receipts::{ReceiptReport, ReceiptsReport};
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::Rate;
-use faircast_wire::{Activity, TransferId};
+use faircast_wire::TransferId;
 use serde::{Deserialize, Serialize};
+pub use states::{Busy, Condition, Counts, RateCut, ReceiverState};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime};
@@ -134,6 +137,12 @@ pub enum Event {
     },
     /// State of the session, reported once a second.
     Progress(Progress),
+    /// At a source with [`ReceiverEvents::EverySecond`](crate::config::ReceiverEvents): states of receivers, once a second. Each event
+    /// has at most [`ReceiverState::LISTED`] receivers; of more receivers, the next event has the next ones.
+    Receivers {
+        /// States of the receivers, and of the relays that receive from this source.
+        receivers: Vec<ReceiverState>,
+    },
 }
 
 impl Event {
@@ -281,33 +290,10 @@ pub struct Progress {
     pub relays: Vec<RelayBelow>,
     /// Receivers whose hosts are processing files, at most [`Busy::NAMED`]. At a receiver: only this receiver.
     pub busy: Vec<Busy>,
-}
-
-/// A receiver whose host is processing files.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Busy {
-    /// Host name.
-    pub host: String,
-    /// Work in progress: "renaming files".
-    pub activity: &'static str,
-    /// Progress of this work, percent.
-    pub percent: u8,
-}
-
-impl Busy {
-    /// Maximum number of listed receivers.
-    pub const NAMED: usize = 8;
-
-    pub(crate) fn new(host: &str, (activity, percent): (Activity, u8)) -> Busy {
-        let activity = match activity {
-            Activity::Network => "receiving",
-            Activity::Verifying => "verifying files",
-            Activity::Completing => "completing files",
-            Activity::Renaming => "renaming files",
-            Activity::Linking => "making directories",
-        };
-        Busy { host: host.to_owned(), activity, percent: percent.min(100) }
-    }
+    /// Rate cuts of the last second, at most [`RateCut::LISTED`] (source).
+    pub cuts: Vec<RateCut>,
+    /// Counts since the start of the session; `None` with a foreign format.
+    pub counts: Option<Box<Counts>>,
 }
 
 /// Receivers that have joined before the start.

@@ -139,6 +139,7 @@ fn source(file: &Path, slow: SlowReceiverPolicy, setup: u8) -> source::SourceSes
         idle_timeout: Duration::from_secs(30),
         spread: Span::from_millis(10),
         local: SOURCE,
+        receiver_events: crate::config::ReceiverEvents::Off,
         started: UNIX_SECS * 1_000_000_000,
     };
     source::SourceSession::new(setup, Time::ZERO)

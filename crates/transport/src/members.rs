@@ -18,6 +18,7 @@ use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Activity, Member as Report, MemberState, Receipt, Welcome};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Bound;
 
 /// Maximum number of recorded receivers. Further receivers are served but not recorded.
 const MAX_MEMBERS: usize = 200_000;
@@ -440,6 +441,12 @@ impl Members {
     /// Returns all members.
     pub fn iter(&self) -> impl Iterator<Item = (ReceiverId, &MemberRecord)> {
         self.known.iter().map(|(id, member)| (*id, member))
+    }
+
+    /// Returns the members after `last`, in the order of their IDs.
+    pub fn after(&self, last: Option<ReceiverId>) -> impl Iterator<Item = (ReceiverId, &MemberRecord)> {
+        let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+        self.known.range((from, Bound::Unbounded)).map(|(id, member)| (*id, member))
     }
 
     /// Returns the deferred and dropped receivers with their treatment. Each status lists these receivers, and several statuses

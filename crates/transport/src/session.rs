@@ -229,6 +229,7 @@ fn source_at(
         idle_timeout: config.idle_timeout,
         spread: spread_within(config.ttl),
         local: at.local,
+        receiver_events: config.receiver_events,
         started: at.unix_nanos,
     };
     Ok(source::SourceSession::new(setup, at.now))

@@ -5,7 +5,7 @@
 //! effect.
 
 use crate::error::Error;
-use faircast_core::node::{Observation, Source};
+use faircast_core::node::Observation;
 use faircast_core::packet::{Cause, Flags, ReceiverId, Report, ReportContent};
 use faircast_core::time::Time;
 use faircast_wire::{Announce, DataPacket, Message};
@@ -36,7 +36,6 @@ pub(crate) const RELAY: &str = "relay";
 
 #[cfg(feature = "tracing")]
 mod sink {
-    use faircast_core::node::Observation;
     use faircast_core::packet::ReceiverId;
     use std::sync::Arc;
     use tracing::field::DisplayValue;
@@ -67,11 +66,6 @@ mod sink {
         tracing::field::display(id)
     }
 
-    /// Observes a scheme before a call, if a subscriber wants events about cuts.
-    pub(super) fn if_cuts_are_wanted(observe: impl FnOnce() -> Observation) -> Option<Observation> {
-        tracing::enabled!(target: "faircast::cut", tracing::Level::DEBUG).then(observe)
-    }
-
     /// Emits an event of this scope, level, target, time and message. Fields are those of `tracing::event!`.
     macro_rules! emit {
         ($scope:expr, $level:ident, $target:literal, $at:expr, $message:literal
@@ -92,7 +86,6 @@ mod sink {
 
 #[cfg(not(feature = "tracing"))]
 mod sink {
-    use faircast_core::node::Observation;
     use faircast_core::packet::ReceiverId;
 
     #[derive(Debug, Clone, Default)]
@@ -112,10 +105,6 @@ mod sink {
 
     pub(super) fn text(id: ReceiverId) -> ReceiverId {
         id
-    }
-
-    pub(super) fn if_cuts_are_wanted(_: impl FnOnce() -> Observation) -> Option<Observation> {
-        None
     }
 
     /// Checks the types of the values. No code is generated.
@@ -236,38 +225,23 @@ impl Scope {
         }
     }
 
-    /// Returns the state of a scheme before a call that may cut its rate; `None` if cuts are not traced.
-    pub(crate) fn before_call(&self, source: &impl Source) -> Option<Observation> {
-        sink::if_cuts_are_wanted(|| source.observe())
-    }
-
-    /// Traces a cut if the call has caused the scheme to cut.
-    pub(crate) fn after_call(
-        &self,
-        before: Option<Observation>,
-        source: &impl Source,
-        why: Call<'_>,
-        at: Time,
-    ) {
-        let Some(before) = before else { return };
-        let now = source.observe();
-        if now.cuts > before.cuts {
-            let (receiver, limiting) = (why.receiver(), now.limiting);
-            emit!(
-                self,
-                DEBUG,
-                "faircast::cut",
-                at,
-                "rate cut",
-                receiver = receiver.map(text),
-                limiting = limiting.map(text),
-                reason = why.reason(),
-                rate_before_bps = before.rate.bps(),
-                rate_bps = now.rate.bps(),
-                rtt_ms = now.rtt.as_secs_f64() * 1e3,
-                cuts = now.cuts
-            );
-        }
+    /// Traces a rate cut of a scheme.
+    pub(crate) fn cut(&self, before: &Observation, seen: &Observation, why: Call<'_>, at: Time) {
+        let (receiver, limiting) = (why.receiver(), seen.limiting);
+        emit!(
+            self,
+            DEBUG,
+            "faircast::cut",
+            at,
+            "rate cut",
+            receiver = receiver.map(text),
+            limiting = limiting.map(text),
+            reason = why.reason(),
+            rate_before_bps = before.rate.bps(),
+            rate_bps = seen.rate.bps(),
+            rtt_ms = seen.rtt.as_secs_f64() * 1e3,
+            cuts = seen.cuts
+        );
     }
 
     /// Traces a change of a receiver's subscription from `before` to `layers` layers.
@@ -343,14 +317,16 @@ impl Scope {
 }
 
 impl Call<'_> {
-    fn receiver(self) -> Option<ReceiverId> {
+    /// Returns the receiver whose report has caused the call.
+    pub(crate) fn receiver(self) -> Option<ReceiverId> {
         match self {
             Call::Report(report) => Some(report.from),
             Call::Deadline | Call::Control => None,
         }
     }
 
-    fn reason(self) -> &'static str {
+    /// Returns the reason in one word.
+    pub(crate) fn reason(self) -> &'static str {
         let report = match self {
             Call::Report(report) => report,
             Call::Deadline => return "deadline",

@@ -9,7 +9,7 @@ mod unanswered;
 use crate::{day, values};
 use clap::{Args, Parser, Subcommand, ValueHint};
 pub use clean::Clean;
-use faircast::config::{DayLimits, default_group_here, default_scheme};
+use faircast::config::{DayLimits, ReceiverEvents, default_group_here, default_scheme};
 use faircast::object::KeepPartial;
 use faircast::{Names, Preserve, SlowReceiverPolicy};
 use faircast_core::packet::Layer;
@@ -272,7 +272,7 @@ impl From<LayersBy> for Spacing {
 }
 
 /// Output options of a session.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Copy, Default, Args)]
 pub struct OutputOptions {
     /// Print events as JSON, one object per line, on standard output
     #[arg(help_heading = "Output", long)]
@@ -283,6 +283,21 @@ pub struct OutputOptions {
     /// Print more details
     #[arg(help_heading = "Output", long, short)]
     pub verbose: bool,
+    /// Serve a live page of the session for browsers, at this port or address of this host [default: a free port of 127.0.0.1]
+    #[cfg(feature = "page")]
+    #[arg(help_heading = "Output", long, value_name = "ADDRESS[:PORT]|PORT", value_parser = values::page_at, num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:0")]
+    pub page: Option<SocketAddr>,
+}
+
+impl OutputOptions {
+    /// Returns whether the source reports the state of each receiver.
+    pub const fn receiver_events(&self) -> ReceiverEvents {
+        #[cfg(feature = "page")]
+        if self.page.is_some() {
+            return ReceiverEvents::EverySecond;
+        }
+        ReceiverEvents::Off
+    }
 }
 
 /// Send files, directories or standard input until every receiver has verified them.

@@ -356,12 +356,7 @@ fn progress(line: &Value) -> Progress {
         representative: line["representative"].as_str().map(str::to_owned),
         receivers: count("receivers"),
         verified: count("verified"),
-        joining: None,
-        layers: None,
-        limited_by: None,
-        window_of: None,
-        relays: Vec::new(),
-        busy: Vec::new(),
+        ..Progress::default()
     }
 }
 

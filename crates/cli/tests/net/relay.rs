@@ -4,7 +4,9 @@
 use crate::kit::{FAIRCAST, Running, Stage, must, print_line};
 use crate::security::key;
 use faircast_testkit::{Capture, Damage, Lab, Node, fields, require_root, run};
-use std::net::SocketAddr;
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// The content. The tests search for this text in packets, to find unencrypted packets.
@@ -44,6 +46,22 @@ fn status(stage: &Stage, node: &Node) -> String {
     asked.task.stdout()
 }
 
+/// Returns the state that the live page of this process shows, once it has numbers.
+fn page(node: &Node, running: &mut Running) -> Value {
+    running.prints("\"event\":\"progress\"", 20);
+    let printed = running.task.stdout();
+    let (_, rest) = printed.split_once("\"url\":\"http://").expect("the page has an address");
+    let (at, _) = rest.split_once('/').expect("the path");
+    let ask = || -> std::io::Result<String> {
+        let (mut stream, mut answer) = (TcpStream::connect(at)?, String::new());
+        write!(stream, "GET /state HTTP/1.1\r\nHost: {at}\r\n\r\n")?;
+        stream.read_to_string(&mut answer).map(|_| answer)
+    };
+    let answer = must(must(node.inside(ask)));
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a head");
+    must(serde_json::from_str(body))
+}
+
 /// Needs a kernel: a relay is a process between two groups.
 #[test]
 fn relay_with_the_hop_key_serves_receivers_and_cannot_decrypt() {
@@ -76,31 +94,52 @@ fn relay_with_the_hop_key_serves_receivers_and_cannot_decrypt() {
     assert!(!payloads.iter().any(|row| row[0].contains(&words)), "a capture shows content");
 }
 
-/// Needs a kernel: a relay's control socket.
+/// Needs a kernel: a relay's control socket, and pages of three processes.
 #[test]
 fn one_relay_serves_two_sessions_and_reports_both() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3));
     let files = [stage.file("first", 4_000_000), stage.file("second", 4_000_000)];
     let node = stage.lab.receiver(2);
-    let mut relay = relay(&stage, node, &[]);
+    let mut relay = relay(&stage, node, &["--page"]);
     assert!(status(&stage, node).contains("\"sessions\":[]"));
     // Receivers select their session by its signature.
     let signers = ["one.sign", "two.sign"].map(|name| stage.text(name));
     for signer in &signers {
         must(run(FAIRCAST, &["keygen", "--sign", signer], Duration::from_secs(10)));
     }
-    let children = [0, 1].map(|at| child(&stage, at, &["--verify-key", &format!("{}.pub", signers[at])]));
-    let sources = [0, 1].map(|at| {
-        let flags = ["--expect", "1", "--max", "8M", "--join-timeout", "20", "--sign-key", &signers[at]];
+    let mut children =
+        [0, 1].map(|at| child(&stage, at, &["--page", "--verify-key", &format!("{}.pub", signers[at])]));
+    let mut sources = [0, 1].map(|at| {
+        let flags =
+            ["--page", "--expect", "1", "--max", "8M", "--join-timeout", "20", "--sign-key", &signers[at]];
         stage.send(&[&files[at]], &flags)
     });
     relay.prints("\"relayed\":1,\"branch\":0,\"event\":\"joined\"", 20);
     let printed = status(&stage, node);
-    for ended in children.into_iter().chain(sources) {
-        ended.succeeds(30);
-    }
+    children[0].reaches(0.3, 20);
+    let pages = [
+        page(stage.lab.sender(), &mut sources[0]),
+        page(stage.lab.receiver(0), &mut children[0]),
+        page(node, &mut relay),
+    ];
+    let ended: Vec<_> = children.into_iter().chain(sources).map(|running| running.succeeds(30)).collect();
     print_line(&printed);
+    let [source, child, relayed] = pages;
+    for (page, ended) in [(&source, &ended[2]), (&child, &ended[0])] {
+        let shown = &page["sessions"][0]["progress"];
+        let is_shown =
+            |event: &Value| shown.as_object().is_some_and(|all| all.iter().all(|(k, v)| event[k] == *v));
+        assert_eq!(ended.all("progress").filter(|event| is_shown(event)).count(), 1, "{page}: {ended:?}");
+    }
+    let states = ended[2].all("receivers").flat_map(|event| event["receivers"].as_array()).flatten();
+    let shown = &source["sessions"][0]["receivers"][0];
+    assert_eq!(states.filter(|state| *state == shown).take(1).count(), 1, "{shown}: {:?}", ended[2]);
+    let all = relayed["sessions"].as_array().map_or(&[][..], Vec::as_slice);
+    let branches = all.iter().filter(|one| one["branch"] == 0 && one["receivers"][0]["host"].is_string());
+    let above =
+        all.iter().filter(|one| one["branch"].is_null() && one["progress"]["rate_bps"].as_f64() > Some(0.0));
+    assert_eq!((branches.count(), above.count()), (2, 2), "{relayed}");
     assert_eq!(printed.matches("\"cached_bytes\"").count(), 2, "{printed}");
     assert!(stage.has("r0", &files[0]) && stage.has("r1", &files[1]));
     relay.crashes();

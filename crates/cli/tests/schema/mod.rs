@@ -27,7 +27,7 @@ impl Schema {
         let place = ["relayed", "branch"].map(|name| fields.remove(name)).iter().flatten().count();
         if place > 0 {
             self.check_as("relayed", line)?;
-        } else if !["error", "done"].iter().any(|end| line["event"] == *end) {
+        } else if !["error", "done", "page"].iter().any(|one| line["event"] == *one) {
             return Err("the relay does not say which session this is about".to_owned());
         }
         self.check_line(&event)

@@ -175,6 +175,7 @@ impl Setting {
             idle_timeout: IDLE_TIMEOUT,
             spread: Span::from_millis(10),
             local: SOURCE,
+            receiver_events: crate::config::ReceiverEvents::Off,
             started: UNIX_SECS * 1_000_000_000,
         };
         SourceSession::new(setup, Time::ZERO)
@@ -306,6 +307,7 @@ impl RelayHost {
             idle_timeout: IDLE_TIMEOUT,
             spread: Span::from_millis(10),
             seed: self.drawn,
+            receiver_events: crate::config::ReceiverEvents::Off,
             to_host: !to.ip().is_multicast(),
         };
         Box::new(Branch::new(self.shared.clone(), place, setup))

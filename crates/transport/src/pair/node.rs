@@ -5,8 +5,8 @@ use super::slow_disk::SlowDisk;
 use super::socket::Socket;
 use super::streams::LiveInput;
 use crate::config::{
-    Destination, Existing, Extraneous, FilePolicy, OneWay, ReceiptKeys, Repeat, ReplayPolicy, RequiredHost,
-    SlowReceiverPolicy, StartNow,
+    Destination, Existing, Extraneous, FilePolicy, OneWay, ReceiptKeys, ReceiverEvents, Repeat, ReplayPolicy,
+    RequiredHost, SlowReceiverPolicy, StartNow,
 };
 use crate::day_limits::DayLimits;
 use crate::endpoint::{Datagram, Endpoint, HostEvent};
@@ -461,6 +461,7 @@ impl SourceNode {
             idle_timeout: offer.idle_timeout,
             spread: offer.spread,
             local: self.address,
+            receiver_events: ReceiverEvents::EverySecond,
             started: self.unix_secs * 1_000_000_000 + now.as_nanos(),
         };
         self.session = Some(source::SourceSession::new(setup, Time::ZERO));

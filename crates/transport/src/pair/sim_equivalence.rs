@@ -582,8 +582,7 @@ impl World {
 
 fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
     let content = dir.path().join("content");
-    let file = File::create(&content).expect("a file is made");
-    file.set_len(20_000_000).expect("a sparse file has any length");
+    File::create(&content).and_then(|file| file.set_len(20_000_000)).expect("a sparse file is made");
     let object = ObjectStream::open(&[content], SYMBOL, 64).expect("the content can be read");
     let salt = [1; 16];
     let setup = source::Setup {
@@ -615,6 +614,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         idle_timeout: Duration::from_secs(3600),
         spread: Span::from_millis(10),
         local: source_address(),
+        receiver_events: crate::config::ReceiverEvents::Off,
         started: UNIX_SECS * 1_000_000_000,
     };
     source::SourceSession::new(setup, Time::ZERO)

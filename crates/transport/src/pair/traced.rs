@@ -2,8 +2,10 @@
 
 use super::tree::{branch, schemes};
 use super::*;
+use crate::event::{Condition, Counts, RateCut, ReceiverState};
 use crate::relay::RouterKind;
 use faircast_core::schemes::{CATALOGUE, Feedback};
+use faircast_core::time::Rate;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -173,6 +175,8 @@ fn every_scheme_traces_joins_reports_cuts_repairs_and_blocks() {
         assert_eq!(report.cuts > 0, entry.feedback == Feedback::Reports, "{name}");
         assert!(report.cuts > 0 || events.count("cut", "layers left") > 0, "{name}: somebody slows down");
 
+        assert_states_and_cuts_are_reported(&net, source, report.cuts);
+
         let end = net.now.as_secs_f64();
         for event in &events.0 {
             assert!((0.0..=end).contains(&event.number("at")), "{name}: {event:?}");
@@ -188,6 +192,36 @@ fn every_scheme_traces_joins_reports_cuts_repairs_and_blocks() {
             report.cuts
         );
     }
+}
+
+/// Asserts that the events of a source with two receivers state each receiver and each rate cut.
+fn assert_states_and_cuts_are_reported(net: &Net, source: usize, cuts: u64) {
+    let (mut listed, mut counted, mut states) = (0, Counts::default(), 0);
+    for (_, event) in &net.sources[source].events {
+        match event {
+            Event::Progress(progress) => {
+                let counts = *progress.counts.clone().expect("it is faircast's own format");
+                assert!(counts.packets >= counted.packets && counts.repairs >= counted.repairs, "{counts:?}");
+                let recent = counts.cuts - counted.cuts;
+                assert_eq!(progress.cuts.len() as u64, recent.min(RateCut::LISTED as u64), "{progress:?}");
+                assert!(progress.cuts.iter().all(|cut| cut.at <= progress.elapsed && cut.from > Rate::ZERO));
+                (listed, counted) = (listed + progress.cuts.len(), counts);
+            }
+            Event::Receivers { receivers } => {
+                let is_known = |one: &ReceiverState| one.host.starts_with("host") && one.receivers == 1;
+                assert!(
+                    (1..=2).contains(&receivers.len()) && receivers.iter().all(is_known),
+                    "{receivers:?}"
+                );
+                let moved = |one: &ReceiverState| one.verified_bytes > 0 && one.rate > Rate::ZERO;
+                states +=
+                    receivers.iter().filter(|one| moved(one) && one.state == Condition::Receiving).count();
+            }
+            _ => {}
+        }
+    }
+    assert!(states > 2 && counted.packets > 500 && counted.cuts <= cuts, "{states} states, {counted:?}");
+    assert!(listed > 0 || counted.cuts == 0, "{counted:?}");
 }
 
 #[test]

@@ -120,6 +120,7 @@ impl RelayNode {
                     idle_timeout: IDLE_TIMEOUT,
                     spread: Span::from_millis(10),
                     seed: self.rng.bits(),
+                    receiver_events: crate::config::ReceiverEvents::Off,
                     to_host: false,
                 };
                 Box::new(Branch::new(self.shared.clone(), branch, setup))

@@ -1,7 +1,7 @@
 //! The progress report of a receiver, once a second.
 
 use super::ReceiverSession;
-use crate::event::{Busy, Event, Progress};
+use crate::event::{Busy, Counts, Event, Progress};
 use faircast_core::time::{Rate, Time};
 
 impl ReceiverSession {
@@ -31,6 +31,15 @@ impl ReceiverSession {
             window_of: None,
             relays: Vec::new(),
             busy: stream.sink.activity().map(|now| Busy::new(&self.setup.host, now)).into_iter().collect(),
+            cuts: Vec::new(),
+            counts: Some(Box::new(Counts {
+                packets: self.totals.packets,
+                lost: self.totals.lost,
+                repairs: self.totals.repaired,
+                refused: self.totals.refused,
+                dropped_local: self.totals.dropped_local,
+                cuts: 0,
+            })),
         }));
     }
 }

@@ -3,7 +3,7 @@
 use super::downstream_scheduler::DownstreamScheduler;
 use super::{End, SessionHandle};
 use crate::announced::{geometry_of, scheme_of};
-use crate::config::{SlowReceiverPolicy, StartNow};
+use crate::config::{ReceiverEvents, SlowReceiverPolicy, StartNow};
 use crate::endpoint::{Datagram, Endpoint, HostEvent, Transmit};
 use crate::event::Event;
 use crate::members::Tally;
@@ -43,6 +43,8 @@ pub(crate) struct BranchSetup {
     /// Minimum time over which feedback is spread.
     pub(crate) spread: Span,
     pub(crate) seed: u64,
+    /// Whether the branch reports the state of each of its receivers.
+    pub(crate) receiver_events: ReceiverEvents,
     /// Whether the branch serves one host. Such a branch ends if its host does not join in time.
     pub(crate) to_host: bool,
 }
@@ -144,6 +146,7 @@ impl Branch {
             idle_timeout,
             spread,
             local: self.local,
+            receiver_events: self.setup.receiver_events,
             started: announce.started,
         };
         Scope::new(&setup.name, RELAY).serves(to, now);

@@ -1,6 +1,6 @@
 //! The configuration of a relay.
 
-use crate::config::{IDLE_TIMEOUT, RECEIVE_BUFFER, RELAY_MEMORY};
+use crate::config::{IDLE_TIMEOUT, RECEIVE_BUFFER, RELAY_MEMORY, ReceiverEvents};
 use crate::event::Event;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
@@ -47,6 +47,8 @@ pub struct RelayConfig {
     /// For an active router: a method to stop the forwarding of the router's sessions by the host itself. Without it, receivers
     /// get a session twice if the host's kernel also forwards multicast.
     pub forwarding: Option<Arc<dyn Forwarding>>,
+    /// Whether the branches report the state of each of their receivers.
+    pub receiver_events: ReceiverEvents,
 }
 
 impl RelayConfig {
@@ -68,6 +70,7 @@ impl RelayConfig {
             found: false,
             role: RelayRole::Repeater,
             forwarding: None,
+            receiver_events: ReceiverEvents::Off,
         }
     }
 }

@@ -92,6 +92,7 @@ fn branch_to(shared: &SessionHandle, place: usize, to: SocketAddr) -> Branch {
         idle_timeout: std::time::Duration::from_secs(10),
         spread: Span::from_millis(10),
         seed: 1,
+        receiver_events: crate::config::ReceiverEvents::Off,
         to_host: true,
     };
     Branch::new(shared.clone(), place, setup)

@@ -5,11 +5,11 @@ use super::scheduler::Requester;
 use super::window::GivenUp;
 use super::{BASE, Pacing, Phase, Serving, SourceSession};
 use crate::config::SlowReceiverPolicy;
-use crate::event::{Event, SlowAction, reasons};
+use crate::event::{Event, RateCut, SlowAction, reasons};
 use crate::members::{Change, MemberRecord, Mute, Pace};
 use crate::membership::{FLOODED, NOTHING_YET, RELAYS};
 use crate::trace::Call;
-use faircast_core::node::{Cx, Departure, Source as _, SourceControl};
+use faircast_core::node::{Cx, Departure, Observation, Source as _, SourceControl};
 use faircast_core::packet::{Cause, Layer, ReceiverId, Report, ReportContent};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Form, Member as MemberReport, MemberState, Message, Request, Window};
@@ -360,17 +360,36 @@ impl SourceSession {
         now: Time,
         call: impl FnOnce(&mut Pacing, &mut Cx<'_>),
     ) {
-        let before = self.scope.before_call(&self.source);
+        let before = self.source.observe();
         call(&mut self.source, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
-        self.scope.after_call(before, &self.source, why, now);
+        self.look_for_cut(&before, why, now);
         self.refuse_effects(now);
     }
 
     /// Sends a control command to the scheme, which may cut its rate.
     pub(super) fn control(&mut self, control: SourceControl, now: Time) {
-        let before = self.scope.before_call(&self.source);
+        let before = self.source.observe();
         self.source.control(control, now);
-        self.scope.after_call(before, &self.source, Call::Control, now);
+        self.look_for_cut(&before, Call::Control, now);
+    }
+
+    /// Records a cut if the scheme has cut its rate since `before`.
+    fn look_for_cut(&mut self, before: &Observation, why: Call<'_>, now: Time) {
+        let seen = self.source.observe();
+        if seen.cuts == before.cuts {
+            return;
+        }
+        self.scope.cut(before, &seen, why, now);
+        if self.cuts.len() < RateCut::LISTED {
+            let host = why.receiver().or(seen.limiting).and_then(|id| self.members.get(id));
+            self.cuts.push(RateCut {
+                at: now.since(Time::ZERO).into(),
+                from: before.rate,
+                to: seen.rate,
+                host: host.map(|member| member.host.clone()),
+                cause: why.reason(),
+            });
+        }
     }
 
     /// Whether the congestion control uses the reports of a member. After the session has started to send, a member must first

@@ -34,11 +34,11 @@ mod window;
 
 use crate::backoff::RequestRate;
 use crate::config::span;
-use crate::config::{OneWay, ReceiptKeys, RequiredHost, SlowReceiverPolicy, StartNow};
+use crate::config::{OneWay, ReceiptKeys, ReceiverEvents, RequiredHost, SlowReceiverPolicy, StartNow};
 use crate::day_limits::DayLimits;
 use crate::endpoint::Transmit;
 use crate::error::{Error, SystemError, seconds};
-use crate::event::{Event, RelayBelow};
+use crate::event::{Event, RateCut, RelayBelow};
 use crate::members::{MemberRecord, Members, Pace, Tally};
 use crate::object::ObjectError;
 use crate::trace::{Call, RELAY, SOURCE, Scope};
@@ -47,7 +47,7 @@ use block_source::Leisure;
 use budget::Budget;
 use bursts::Bursts;
 use faircast_core::node::{Cx, Departure, Effects, Source as _, Stamp};
-use faircast_core::packet::{Data, Layer, ReceiverId, Seq, SessionId};
+use faircast_core::packet::{Data, Flags, Layer, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{Scheme, StatedRate};
 use faircast_core::time::{Rate, Span, Time};
@@ -124,6 +124,8 @@ pub(crate) struct Setup {
     pub(crate) spread: Span,
     /// Local address: the source of packets and the destination of feedback.
     pub(crate) local: SocketAddr,
+    /// Whether the session reports the state of each receiver.
+    pub(crate) receiver_events: ReceiverEvents,
     /// Start of session time, in nanoseconds since 1970.
     pub(crate) started: u64,
 }
@@ -154,6 +156,10 @@ pub(crate) struct SourceSession {
     followed_named: Vec<ReceiverId>,
     followed: Option<(ReceiverId, Time)>,
     counts: Counts,
+    /// Rate cuts since the last progress event, at most [`RateCut::LISTED`].
+    cuts: Vec<RateCut>,
+    /// The last receiver of the last [`Event::Receivers`]; `None` if this event had all receivers.
+    listed: Option<ReceiverId>,
     left: SendTimes,
     /// Limit of the rate at this time of day.
     day_limit: Rate,
@@ -197,6 +203,7 @@ struct Fixed {
     idle_timeout: Span,
     spread: Span,
     local: SocketAddr,
+    receiver_events: ReceiverEvents,
     started: u64,
 }
 
@@ -247,6 +254,7 @@ struct Counts {
     packets: u64,
     wire_bytes: u64,
     wire_bytes_last: u64,
+    repairs: u64,
     refused: u64,
 }
 
@@ -288,6 +296,7 @@ impl SourceSession {
                 idle_timeout: span(setup.idle_timeout),
                 spread: setup.spread.max(Members::turns(setup.expect.unwrap_or(0) as usize)),
                 local: setup.local,
+                receiver_events: setup.receiver_events,
                 started: setup.started,
             },
             codec: setup.codec,
@@ -322,6 +331,8 @@ impl SourceSession {
             followed_named: Vec::new(),
             followed: None,
             counts: Counts::default(),
+            cuts: Vec::new(),
+            listed: None,
             left: SendTimes::default(),
             day_limit: Rate::UNLIMITED,
             rest: stuck::Rest::default(),
@@ -536,6 +547,7 @@ impl SourceSession {
                 break;
             }
             self.scope.sends(&packet, now);
+            self.counts.repairs += u64::from(packet.data.flags.has(Flags::REPAIR));
             let len = out.len() - from;
             self.header = len - payload.len();
             self.scheduler.sent(stamp.seq);

@@ -1,17 +1,18 @@
 //! Progress of a source session, once a second, and its report at the end.
 
 use super::{Phase, SourceSession, feedback};
-use crate::config::other_default;
+use crate::config::{ReceiverEvents, other_default};
 use crate::error::{Error, TransferError, must_accept, seconds};
 use crate::event::{
-    Event, IncompleteReceiver, Joining, Limit, MAX_UNSENT, Progress, ReceiverOutcome, ReceiverReport,
-    SendReport, Subscription,
+    Busy, Condition, Counts, Event, IncompleteReceiver, Joining, Limit, MAX_UNSENT, Progress,
+    ReceiverOutcome, ReceiverReport, ReceiverState, SendReport, Subscription,
 };
 use crate::members::{MemberRecord, Mute, Pace};
 use crate::units::mean_rate;
-use faircast_core::node::Source as _;
+use faircast_core::node::{Observation, Source as _};
 use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::time::{Rate, Span, Time};
+use faircast_wire::{Activity, MemberState};
 use std::collections::BTreeSet;
 
 /// Minimum duration per second for which a window must delay packets to count as the limit of the rate.
@@ -26,7 +27,7 @@ const NOBODY_FOR: Span = Span::from_secs(5);
 /// Returns a description of a completed relay that has incomplete receivers.
 fn below(member: &MemberRecord) -> Option<IncompleteReceiver> {
     let (all, done) = (member.receivers + member.named(), member.receivers_done + member.named());
-    let is_done = member.state == faircast_wire::MemberState::Done;
+    let is_done = member.state == MemberState::Done;
     (is_done && done < all).then(|| IncompleteReceiver {
         host: member.host.clone(),
         reason: format!("{} of the {all} receivers downstream of this relay are incomplete", all - done),
@@ -36,6 +37,19 @@ fn below(member: &MemberRecord) -> Option<IncompleteReceiver> {
 /// Returns the number of whole seconds from `now` to `at`, rounded up; `None` if `at` is not later.
 fn seconds_between(now: Time, at: Time) -> Option<u64> {
     (at > now).then(|| at.since(now).as_nanos().div_ceil(1_000_000_000))
+}
+
+/// Returns the condition of a member.
+fn condition(member: &MemberRecord) -> Condition {
+    match (member.state, member.pace, member.mute) {
+        (MemberState::Done, ..) => Condition::Done,
+        (MemberState::Failed | MemberState::Leaving, ..) | (_, Pace::Gone, _) => Condition::Failed,
+        (_, Pace::Dropped, _) => Condition::Dropped,
+        (_, _, Mute::Silent) => Condition::Silent,
+        (_, _, Mute::Unreached { .. }) => Condition::Unreached,
+        (_, Pace::Deferred, _) => Condition::Deferred,
+        (_, Pace::Together, Mute::No | Mute::Stuck) => Condition::Receiving,
+    }
 }
 
 /// Returns a description of a failed member.
@@ -155,9 +169,8 @@ impl SourceSession {
         // moved.
         let expected = u64::from(self.setup.expect.unwrap_or(0));
         let all_are_done = expected > 0 && self.members.verified() >= expected;
-        let is_missed = |member: &MemberRecord| {
-            !member.is_relay || !all_are_done || member.state == faircast_wire::MemberState::Done
-        };
+        let is_missed =
+            |member: &MemberRecord| !member.is_relay || !all_are_done || member.state == MemberState::Done;
         let finished = self.clocks.finished;
         let started = self.clocks.started.unwrap_or(finished);
         let speaking = self.members.iter().filter(|(id, member)| !replaced.contains(id) && is_missed(member));
@@ -265,6 +278,7 @@ impl SourceSession {
         let representative =
             seen.limiting.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
         let limit = self.limit(bytes, now);
+        let holder = limit.and_then(|(_, holder)| holder);
         let is_heard = |member: &&MemberRecord| member.mute != Mute::Silent && member.pace != Pace::Gone;
         let last_received = || self.members.iter().map(|(_, member)| member).filter(is_heard);
         let amounts = self.scheduler.amounts();
@@ -288,24 +302,65 @@ impl SourceSession {
             verified: self.members.verified(),
             joining: self.joining(now),
             layers: self.layers_on(),
-            limited_by: limit.as_ref().map(|(limit, _)| *limit),
-            window_of: limit.and_then(|(_, host)| host),
+            limited_by: limit.map(|(limit, _)| limit),
+            window_of: holder.and_then(|id| self.members.get(id)).map(|member| member.host.clone()),
             relays: self.members.relays(),
             busy: self.members.busy(),
+            cuts: std::mem::take(&mut self.cuts),
+            counts: Some(Box::new(Counts {
+                packets: self.counts.packets,
+                repairs: self.counts.repairs,
+                refused: self.counts.refused,
+                cuts: seen.cuts,
+                ..Counts::default()
+            })),
         }));
+        if self.setup.receiver_events == ReceiverEvents::EverySecond {
+            self.emit_receivers(&seen, holder);
+        }
     }
 
-    /// Returns the factor that limited the rate during the latest second, in which `bytes` were sent.
-    fn limit(&mut self, bytes: u64, now: Time) -> Option<(Limit, Option<String>)> {
+    /// Reports the states of receivers: of the next ones, if all are more than an event has.
+    fn emit_receivers(&mut self, seen: &Observation, holder: Option<ReceiverId>) {
+        let state = |(id, member): (ReceiverId, &MemberRecord)| ReceiverState {
+            receiver: id,
+            host: member.host.clone(),
+            address: member.address,
+            state: condition(member),
+            verified_bytes: member.verified_bytes,
+            rate: Rate::from_bps(f64::from(member.rate)),
+            loss: f64::from(member.loss),
+            rtt: (seen.limiting == Some(id)).then(|| seen.rtt.into()),
+            holds: holder == Some(id),
+            repair_symbols: member.asked_symbols,
+            busy: (member.activity.0 != Activity::Network && !member.is_finished())
+                .then(|| Busy::new(&member.host, member.activity)),
+            receivers: member.counted().into(),
+            done: member.verified().into(),
+            reason: (condition(member) == Condition::Failed).then(|| feedback::reason(member)),
+        };
+        let next = self.members.after(self.listed.take()).take(ReceiverState::LISTED);
+        let receivers: Vec<_> = next.map(state).collect();
+        if receivers.len() == ReceiverState::LISTED {
+            self.listed = receivers.last().map(|one| one.receiver);
+        }
+        if !receivers.is_empty() {
+            self.events.push_back(Event::Receivers { receivers });
+        }
+    }
+
+    /// Returns the factor that limited the rate during the latest second, in which `bytes` were sent. If it was a window, also
+    /// returns its receiver.
+    fn limit(&mut self, bytes: u64, now: Time) -> Option<(Limit, Option<ReceiverId>)> {
         let (held, by) = self.windows.take_held(now);
         let is_controlled = self.layers() == 1 && self.setup.one_way.is_none();
         if !is_controlled || !matches!(self.phase, Phase::Sending) {
             return None;
         }
         let allowed = self.source.observe().rate;
-        let host = by.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
-        Some(match host {
-            Some(host) if held >= HELD_PART => (Limit::Window, Some(host)),
+        let by = by.filter(|id| held >= HELD_PART && self.members.get(*id).is_some());
+        Some(match by {
+            Some(_) => (Limit::Window, by),
             _ if (bytes as f64) * 8.0 < allowed.bps() * USED_PART => (Limit::Application, None),
             _ if self.max_rate().is_some_and(|max| allowed.bps() >= max.bps()) => (Limit::Max, None),
             _ => (Limit::Congestion, None),

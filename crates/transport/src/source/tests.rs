@@ -157,6 +157,7 @@ impl Run {
             idle_timeout: Duration::from_secs(60),
             spread: Span::from_millis(10),
             local: SocketAddr::from(([10, 0, 0, 1], 4000)),
+            receiver_events: crate::config::ReceiverEvents::Off,
             started: 1_800_000_000_000_000_000,
         };
         let session = SourceSession::new(setup, Time::ZERO);

@@ -158,6 +158,7 @@ impl RelaySession {
             idle_timeout: self.config.idle_timeout,
             spread,
             seed,
+            receiver_events: self.config.receiver_events,
             to_host: !is_group,
         };
         Box::new(Branch::new(self.shared.clone(), place, setup))

@@ -1,0 +1,136 @@
+//! The live page of a session for browsers, and the metrics of a session for Prometheus.
+//!
+//! ```text
+//!   session -- events --> model, which has bounds --> thread of the server --> browsers, Prometheus
+//! ```
+//!
+//! A session stores its events in the [`model`]. It never waits for the server: the lock is held while values are copied, and all
+//! texts are written outside of it. While nobody looks, the server sleeps.
+
+mod access;
+mod model;
+mod server;
+#[cfg(test)]
+mod tests;
+
+use crate::args::OutputOptions;
+use crate::failure::Failure;
+use access::Access;
+pub use access::Serves;
+use faircast::Event;
+pub use model::Of;
+use model::{Model, Update};
+use serde::Serialize;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use tokio::sync::watch;
+
+/// Servers of a running command. They end when this value is dropped.
+#[derive(Debug)]
+pub struct Page {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    urls: Vec<(Serves, String)>,
+}
+
+/// State that the session and the server share.
+#[derive(Debug)]
+struct Shared {
+    model: Mutex<Model>,
+    /// Version of the model. The server waits for its changes.
+    changed: watch::Sender<u64>,
+    ended: watch::Sender<bool>,
+}
+
+impl Shared {
+    fn new(command: &'static str, run: &str) -> Shared {
+        Shared {
+            model: Mutex::new(Model::new(command, run)),
+            changed: watch::Sender::new(0),
+            ended: watch::Sender::new(false),
+        }
+    }
+
+    /// Locks the model. A poisoned lock is safe: a thread that panics leaves a model that is less recent.
+    fn lock(&self) -> MutexGuard<'_, Model> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the changes since a version. The lock is free when this returns.
+    fn update_since(&self, version: u64) -> Update {
+        self.lock().update_since(version)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Model)) {
+        let mut model = self.lock();
+        change(&mut model);
+        let version = model.version();
+        drop(model);
+        self.changed.send_replace(version);
+    }
+}
+
+impl Page {
+    /// Starts the servers that the options select; returns `None` if they select none. `command` is the name of the command.
+    ///
+    /// # Errors
+    /// When an address cannot be used.
+    pub fn open(options: &OutputOptions, command: &'static str) -> Result<Option<Page>, Failure> {
+        let wanted = [(Serves::Page, options.page)];
+        let mut places = Vec::new();
+        for (serves, at) in wanted.into_iter().filter_map(|(serves, at)| Some((serves, at?))) {
+            places.push(
+                listen(serves, at).map_err(Failure::system(format!("open {} at {at}", serves.name())))?,
+            );
+        }
+        if places.is_empty() {
+            return Ok(None);
+        }
+        let urls = places.iter().map(|(_, access)| (access.serves(), access.url())).collect();
+        let run = access::random_token().map_err(Failure::system("get random numbers"))?;
+        let shared = Arc::new(Shared::new(command, &run));
+        let theirs = Arc::clone(&shared);
+        let runtime = server::runtime().map_err(Failure::system("start the server of the page"))?;
+        let thread = thread::Builder::new()
+            .name("page".to_owned())
+            .spawn(move || runtime.block_on(server::run(places, theirs)))
+            .map_err(Failure::system("start the server of the page"))?;
+        Ok(Some(Page { shared, thread: Some(thread), urls }))
+    }
+
+    /// Returns the content and the address of each server.
+    pub fn urls(&self) -> &[(Serves, String)] {
+        &self.urls
+    }
+
+    /// Stores an event of a session.
+    pub fn note(&self, of: Of, event: &Event) {
+        self.shared.change(|model| model.note(of, event));
+    }
+
+    /// Stores the last lines of a session: its error, and its report.
+    pub fn end(&self, of: Of, line: &impl Serialize) {
+        let line = serde_json::to_value(line).expect("numbers and texts are JSON");
+        self.shared.change(|model| model.end(of, line));
+    }
+}
+
+impl Drop for Page {
+    /// Ends the servers when all browsers have the last numbers, or after a moment.
+    fn drop(&mut self) {
+        self.shared.change(Model::close);
+        self.shared.ended.send_replace(true);
+        if let Some(thread) = self.thread.take() {
+            // A server that has panicked has printed why.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listen(serves: Serves, at: SocketAddr) -> std::io::Result<(TcpListener, Access)> {
+    let listener = TcpListener::bind(at)?;
+    listener.set_nonblocking(true)?;
+    let access = Access::new(serves, listener.local_addr()?)?;
+    Ok((listener, access))
+}

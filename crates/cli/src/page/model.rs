@@ -1,0 +1,390 @@
+//! State of the sessions of a command, for readers that may come at any time. Everything in it has a bound.
+//!
+//! Each change gets the next version. A reader names the version that it has, and gets what has changed since.
+
+use faircast::event::{Condition, Limit, Progress, RateCut, ReceiverState};
+use faircast::{Event, ReceiverId};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Maximum number of sessions; the oldest ones are forgotten.
+pub(super) const MAX_SESSIONS: usize = 64;
+
+/// Maximum number of points of a history. Then each two become one.
+pub(super) const MAX_POINTS: usize = 3_600;
+
+/// Maximum number of receivers of a session, and of its notes.
+pub(super) const MAX_RECEIVERS: usize = 10_000;
+pub(super) const MAX_NOTES: usize = 100;
+
+/// A session of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
+pub struct Of {
+    /// Number of the session.
+    pub session: u64,
+    /// At a relay: number of the branch; `None` for the upstream side.
+    pub branch: Option<usize>,
+}
+
+/// The state of all sessions of a command.
+#[derive(Debug)]
+pub struct Model {
+    /// Random name of this run of the command. A page that was loaded from another run starts anew.
+    run: Arc<str>,
+    command: &'static str,
+    host: Arc<str>,
+    version: u64,
+    ended: bool,
+    sessions: BTreeMap<Of, Session>,
+}
+
+/// A value, and the version in which it last changed.
+#[derive(Debug)]
+struct Versioned<T>(u64, Arc<T>);
+
+#[derive(Debug, Default)]
+struct Session {
+    version: u64,
+    content: Option<Versioned<Event>>,
+    /// At a receiver: its source.
+    found: Option<Versioned<Event>>,
+    progress: Option<Versioned<Progress>>,
+    points: History,
+    receivers: BTreeMap<ReceiverId, Versioned<ReceiverState>>,
+    notes: VecDeque<Versioned<Event>>,
+    error: Option<Versioned<Value>>,
+    end: Option<Versioned<Value>>,
+}
+
+/// Rate and loss over some seconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// Session time at which the point begins and ends.
+    from: f64,
+    to: f64,
+    rate_bps: f64,
+    allowed_bps: Option<f64>,
+    loss: f64,
+    limited_by: Option<Limit>,
+    /// The receiver that limits the rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cuts: Vec<RateCut>,
+}
+
+/// The points of a session, oldest first.
+#[derive(Debug)]
+struct History {
+    points: VecDeque<Versioned<Point>>,
+    /// Number of progress events of a point, and of the last point.
+    each: u32,
+    last: u32,
+}
+
+/// Changes since a version.
+#[derive(Debug, Serialize)]
+pub struct Update {
+    #[serde(serialize_with = "text")]
+    run: Arc<str>,
+    version: u64,
+    /// The version of the reader: 0 if this update is the whole state.
+    after: u64,
+    command: &'static str,
+    #[serde(serialize_with = "text")]
+    host: Arc<str>,
+    ended: bool,
+    /// All sessions. Others were forgotten.
+    all: Vec<Of>,
+    sessions: Vec<SessionUpdate>,
+}
+
+/// A value of the model, without a copy of it.
+#[derive(Debug)]
+struct Copied<T>(Arc<T>);
+
+impl<T: Serialize> Serialize for Copied<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+fn text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}
+
+#[derive(Debug, Serialize)]
+struct SessionUpdate {
+    #[serde(flatten)]
+    of: Of,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Copied<Event>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<Copied<Event>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Copied<Progress>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    points: Vec<Copied<Point>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    receivers: Vec<Copied<ReceiverState>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<Copied<Event>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Copied<Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<Copied<Value>>,
+}
+
+impl Model {
+    /// Returns the state of a command without sessions.
+    pub fn new(command: &'static str, run: &str) -> Model {
+        let host = faircast::host_name().into();
+        Model { run: run.into(), command, host, version: 0, ended: false, sessions: BTreeMap::new() }
+    }
+
+    /// Returns the version of the newest change.
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Returns the name of this run of the command.
+    pub fn run(&self) -> Arc<str> {
+        Arc::clone(&self.run)
+    }
+
+    /// Notes that the command ends.
+    pub fn close(&mut self) {
+        self.version += 1;
+        self.ended = true;
+    }
+
+    /// Stores an event.
+    pub fn note(&mut self, of: Of, event: &Event) {
+        let (session, version) = self.session(of);
+        match event {
+            Event::Progress(progress) => {
+                session.points.push(version, Point::of(progress));
+                session.progress = Some(Versioned::new(version, progress.clone()));
+            }
+            Event::Receivers { receivers } => {
+                receivers.iter().for_each(|one| session.set(version, one.clone()));
+            }
+            Event::Left { receiver, verified, reason, .. } => {
+                if let Some(Versioned(_, known)) = session.receivers.get(receiver) {
+                    let state = if *verified { Condition::Done } else { Condition::Failed };
+                    let done = if *verified { known.receivers } else { known.done };
+                    let left = ReceiverState {
+                        state,
+                        done,
+                        reason: reason.clone(),
+                        busy: None,
+                        ..(**known).clone()
+                    };
+                    session.set(version, left);
+                }
+                if !verified {
+                    session.add_note(version, event);
+                }
+            }
+            Event::Content { .. } => session.content = Some(Versioned::new(version, event.clone())),
+            Event::Joined { .. } => session.found = Some(Versioned::new(version, event.clone())),
+            Event::Warning { .. }
+            | Event::SlowReceiver { .. }
+            | Event::OtherSource { .. }
+            | Event::Busy { .. }
+            | Event::Dropped { .. } => session.add_note(version, event),
+            _ => {}
+        }
+    }
+
+    /// Stores the error or the report of a session. The report names receivers that are incomplete.
+    pub fn end(&mut self, of: Of, line: Value) {
+        let (session, version) = self.session(of);
+        if line["event"] == "error" {
+            session.error = Some(Versioned::new(version, line));
+            return;
+        }
+        for one in line["incomplete"].as_array().into_iter().flatten() {
+            let is_it =
+                |known: &&Arc<ReceiverState>| known.state != Condition::Done && one["host"] == *known.host;
+            let known = session.receivers.values().map(|Versioned(_, known)| known).find(is_it);
+            if let Some(failed) = known.map(|known| ReceiverState {
+                state: Condition::Failed,
+                reason: one["reason"].as_str().map(str::to_owned),
+                busy: None,
+                ..(**known).clone()
+            }) {
+                session.set(version, failed);
+            }
+        }
+        session.end = Some(Versioned::new(version, line));
+    }
+
+    /// Returns the changes since a version; since 0, everything.
+    pub fn update_since(&self, after: u64) -> Update {
+        let changed = self.sessions.iter().filter(|(_, session)| session.version > after);
+        Update {
+            run: self.run(),
+            version: self.version,
+            after,
+            command: self.command,
+            host: Arc::clone(&self.host),
+            ended: self.ended,
+            all: self.sessions.keys().copied().collect(),
+            sessions: changed.map(|(of, session)| session.update_since(*of, after)).collect(),
+        }
+    }
+
+    /// Returns a session that changes, and the version of the change.
+    fn session(&mut self, of: Of) -> (&mut Session, u64) {
+        self.version += 1;
+        if self.sessions.len() >= MAX_SESSIONS && !self.sessions.contains_key(&of) {
+            let ended = self.sessions.iter().find(|(_, session)| session.end.is_some());
+            let oldest = ended.or_else(|| self.sessions.iter().next()).map(|(of, _)| *of);
+            oldest.and_then(|oldest| self.sessions.remove(&oldest));
+        }
+        let session = self.sessions.entry(of).or_default();
+        session.version = self.version;
+        (session, self.version)
+    }
+}
+
+impl<T> Versioned<T> {
+    fn new(version: u64, value: T) -> Versioned<T> {
+        Versioned(version, Arc::new(value))
+    }
+
+    /// Returns the value if it has changed since a version.
+    fn since(&self, after: u64) -> Option<Copied<T>> {
+        (self.0 > after).then(|| Copied(Arc::clone(&self.1)))
+    }
+}
+
+impl Session {
+    fn set(&mut self, version: u64, state: ReceiverState) {
+        let known = self.receivers.get(&state.receiver);
+        let is_same = known.is_some_and(|Versioned(_, known)| **known == state);
+        if !is_same && (known.is_some() || self.receivers.len() < MAX_RECEIVERS) {
+            self.receivers.insert(state.receiver, Versioned::new(version, state));
+        }
+    }
+
+    fn add_note(&mut self, version: u64, event: &Event) {
+        if self.notes.len() == MAX_NOTES {
+            self.notes.pop_front();
+        }
+        self.notes.push_back(Versioned::new(version, event.clone()));
+    }
+
+    fn update_since(&self, of: Of, after: u64) -> SessionUpdate {
+        fn since<T>(value: &Option<Versioned<T>>, after: u64) -> Option<Copied<T>> {
+            value.as_ref().and_then(|value| value.since(after))
+        }
+        let points = self.points.points.iter().rev().map_while(|point| point.since(after));
+        let mut points: Vec<_> = points.collect();
+        points.reverse();
+        SessionUpdate {
+            of,
+            content: since(&self.content, after),
+            found: since(&self.found, after),
+            progress: since(&self.progress, after),
+            points,
+            receivers: self.receivers.values().filter_map(|one| one.since(after)).collect(),
+            notes: self.notes.iter().filter_map(|note| note.since(after)).collect(),
+            error: since(&self.error, after),
+            end: since(&self.end, after),
+        }
+    }
+}
+
+impl Point {
+    fn of(progress: &Progress) -> Point {
+        let to = progress.elapsed.as_secs_f64();
+        let limit = progress.window_of.as_ref().or(progress.representative.as_ref());
+        Point {
+            from: (to - 1.0).max(0.0),
+            to,
+            rate_bps: progress.rate.bps(),
+            allowed_bps: progress.allowed.map(|rate| rate.bps()),
+            loss: progress.loss,
+            limited_by: progress.limited_by,
+            host: limit.cloned(),
+            cuts: progress.cuts.clone(),
+        }
+    }
+
+    /// Adds a later point: the mean of the rates, the larger loss, and the deepest cuts.
+    fn add(&mut self, next: &Point) {
+        let (mine, theirs) = (self.to - self.from, next.to - next.from);
+        let mean = |a: f64, b: f64| (a * mine + b * theirs) / (mine + theirs).max(f64::MIN_POSITIVE);
+        self.rate_bps = mean(self.rate_bps, next.rate_bps);
+        self.allowed_bps = match (self.allowed_bps, next.allowed_bps) {
+            (Some(a), Some(b)) => Some(mean(a, b)),
+            (a, b) => a.or(b),
+        };
+        self.to = next.to;
+        self.loss = self.loss.max(next.loss);
+        (self.limited_by, self.host) = (next.limited_by, next.host.clone());
+        self.cuts.extend(next.cuts.iter().cloned());
+        let kept = |cut: &RateCut| cut.to.bps() / cut.from.bps().max(f64::MIN_POSITIVE);
+        self.cuts.sort_by(|a, b| kept(a).total_cmp(&kept(b)));
+        self.cuts.truncate(RateCut::LISTED);
+        self.cuts.sort_by_key(|cut| cut.at);
+    }
+}
+
+impl Default for History {
+    fn default() -> History {
+        History { points: VecDeque::new(), each: 1, last: 1 }
+    }
+}
+
+impl History {
+    fn push(&mut self, version: u64, point: Point) {
+        if self.last < self.each
+            && let Some(Versioned(of_last, last)) = self.points.back_mut()
+        {
+            Arc::make_mut(last).add(&point);
+            *of_last = version;
+            self.last += 1;
+            return;
+        }
+        if self.points.len() == MAX_POINTS {
+            self.halve();
+        }
+        self.points.push_back(Versioned::new(version, point));
+        self.last = 1;
+    }
+
+    /// Makes one point of each two.
+    fn halve(&mut self) {
+        let mut old = std::mem::take(&mut self.points).into_iter();
+        while let Some(Versioned(version, mut point)) = old.next() {
+            let next = old.next();
+            if let Some(Versioned(_, next)) = &next {
+                Arc::make_mut(&mut point).add(next);
+            }
+            self.points.push_back(Versioned(next.map_or(version, |Versioned(version, _)| version), point));
+        }
+        self.each *= 2;
+    }
+}
+
+impl Update {
+    /// Returns the version that the reader has after this update.
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Returns the version with the name of the run, for a reader that comes again.
+    pub fn id(&self) -> String {
+        format!("{}-{}", self.run, self.version)
+    }
+
+    /// Whether the command has ended.
+    pub const fn has_ended(&self) -> bool {
+        self.ended
+    }
+}

@@ -1,0 +1,346 @@
+use super::access::{Access, Refusal};
+use super::model::{MAX_NOTES, MAX_POINTS, MAX_SESSIONS, Model};
+use super::server::MAX_CONNECTIONS;
+use super::{Of, Page, Serves};
+use crate::args::OutputOptions;
+use crate::json::Line;
+use faircast::event::{
+    Condition, Counts, IncompleteReceiver, Limit, Progress, RateCut, ReceiverState, RelayBelow,
+};
+use faircast::{Event, Rate, ReceiverId, SendReport};
+use serde_json::{Value, json, to_value};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Time limit of each read, far above what it takes.
+const WITHIN: Duration = Duration::from_secs(60);
+
+fn open() -> Page {
+    let options = OutputOptions { page: Some(([127, 0, 0, 1], 0).into()), ..OutputOptions::default() };
+    Page::open(&options, "send").expect("loopback has free ports").expect("a page is wanted")
+}
+
+fn address(page: &Page) -> SocketAddr {
+    let [(Serves::Page, url)] = page.urls() else { panic!("one page") };
+    let at = url
+        .strip_prefix("http://")
+        .and_then(|rest| rest.strip_suffix('/'))
+        .expect("an address without a token");
+    at.parse().expect("an address")
+}
+
+fn connect(page: &Page) -> TcpStream {
+    let stream = TcpStream::connect(address(page)).expect("the server listens");
+    stream.set_read_timeout(Some(WITHIN)).expect("it is not zero");
+    stream
+}
+
+fn request(page: &Page, head: &str) -> TcpStream {
+    let mut stream = connect(page);
+    write!(stream, "{head}\r\n\r\n").expect("the server reads");
+    stream
+}
+
+/// Returns the head and the body of an answer.
+fn ask(page: &Page, head: &str) -> (String, String) {
+    let mut answer = String::new();
+    request(page, head).read_to_string(&mut answer).expect("the server answers");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    (head.to_ascii_lowercase(), body.to_owned())
+}
+
+fn get(page: &Page, path: &str) -> String {
+    let (head, body) = ask(page, &format!("GET /{path} HTTP/1.1\r\nHost: localhost:1"));
+    assert!(head.starts_with("http/1.1 200"), "{head}");
+    body
+}
+
+fn progress(second: u64) -> Progress {
+    Progress {
+        elapsed: Duration::from_secs(second),
+        bytes: second * 1_000_000,
+        total_bytes: Some(60_000_000),
+        rate: Rate::from_bps(3_112_345.0 + second as f64),
+        allowed: Some(Rate::from_bps(3.5e6)),
+        rtt: Some(Duration::from_micros(12_340)),
+        loss: 0.04,
+        representative: Some("lab-07".into()),
+        receivers: 3,
+        limited_by: Some(Limit::Congestion),
+        relays: vec![RelayBelow {
+            depth: 1,
+            host: "relay-b".into(),
+            address: "192.0.2.9:4000".parse().expect("a literal"),
+            receivers: 5,
+            done: 1,
+            rate: Rate::from_bps(4e6),
+        }],
+        cuts: vec![RateCut {
+            at: Duration::from_secs(second),
+            from: Rate::from_bps(6e6),
+            to: Rate::from_bps(3e6),
+            host: Some("lab-07".into()),
+            cause: "loss",
+        }],
+        counts: Some(Box::new(Counts {
+            packets: 900 * second,
+            repairs: 9 * second,
+            cuts: second,
+            ..Counts::default()
+        })),
+        ..Progress::default()
+    }
+}
+
+fn receiver(number: u64, host: &str, state: Condition) -> ReceiverState {
+    ReceiverState {
+        receiver: ReceiverId::new(number).expect("not zero"),
+        host: host.to_owned(),
+        address: "192.0.2.7:40000".parse().expect("a literal"),
+        state,
+        verified_bytes: 1_000_000 * number,
+        rate: Rate::from_bps(3e6),
+        loss: 0.04,
+        rtt: (number == 1).then_some(Duration::from_micros(12_340)),
+        holds: false,
+        repair_symbols: 7,
+        busy: None,
+        receivers: 1,
+        done: 0,
+        reason: None,
+    }
+}
+
+fn receivers() -> Event {
+    let receivers = vec![
+        receiver(1, "lab-07", Condition::Receiving),
+        receiver(2, "lab-08", Condition::Receiving),
+        receiver(3, "lab-09", Condition::Silent),
+    ];
+    Event::Receivers { receivers }
+}
+
+#[test]
+fn state_of_the_page_equals_the_json_events() {
+    let page = open();
+    let events = [Event::warning("</script><b>\u{1b}"), receivers(), Event::Progress(progress(7))];
+    events.iter().for_each(|event| page.note(Of::default(), event));
+    let state: Value = serde_json::from_str(&get(&page, "state")).expect("JSON");
+    let session = &state["sessions"][0];
+    let mut expected = to_value(&events[2]).expect("JSON");
+    expected.as_object_mut().expect("an object").remove("event");
+    assert_eq!(session["progress"], expected);
+    assert_eq!(session["receivers"], to_value(&events[1]).expect("JSON")["receivers"]);
+    assert_eq!(session["points"][0]["rate_bps"], expected["rate_bps"]);
+    assert_eq!(session["points"][0]["cuts"], expected["cuts"]);
+    assert_eq!(session["notes"][0], to_value(&events[0]).expect("JSON"));
+    // The same state is part of the page. A text of another host cannot end its element.
+    let index = get(&page, "");
+    assert_eq!(index.matches("</script>").count(), 3, "{index}");
+    let (_, rest) = index.split_once("id=\"state\">").expect("the state");
+    let inside: Value = serde_json::from_str(rest.split_once("</script>").expect("its end").0).expect("JSON");
+    assert_eq!(inside, state);
+    let incomplete = vec![IncompleteReceiver { host: "lab-09".into(), reason: "silent".into() }];
+    let report = SendReport { receivers: 3, verified: 2, incomplete, ..SendReport::default() };
+    page.end(Of::default(), &Line::done(&report, Some(0.5)));
+    let state: Value = serde_json::from_str(&get(&page, "state")).expect("JSON");
+    assert_eq!(state["sessions"][0]["end"], to_value(Line::done(&report, Some(0.5))).expect("JSON"));
+    assert_eq!(state["sessions"][0]["receivers"][2]["state"], "failed");
+    assert_eq!(state["sessions"][0]["receivers"][2]["reason"], "silent");
+}
+
+#[test]
+fn other_hosts_methods_and_paths_are_refused() {
+    let page = open();
+    let refused = |head: &str, status: u16| {
+        let (answer, body) = ask(&page, head);
+        assert!(answer.starts_with(&format!("http/1.1 {status}")), "{head}: {answer}");
+        assert!(body.len() < 100, "{body}");
+    };
+    refused("GET / HTTP/1.1\r\nHost: attacker.example", 403);
+    refused("GET / HTTP/1.1\r\nHost: localhost.attacker.example:80", 403);
+    refused("GET / HTTP/1.1", 403);
+    refused("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0", 405);
+    refused("GET /../etc/passwd HTTP/1.1\r\nHost: [::1]:80", 404);
+    refused("GET /page.js/ HTTP/1.1\r\nHost: 127.0.0.1", 404);
+    let (head, body) = ask(&page, "HEAD / HTTP/1.1\r\nHost: 127.0.0.1:80");
+    assert!(body.is_empty() && head.starts_with("http/1.1 200"), "{head}");
+    for line in [
+        "content-security-policy: default-src 'none'; script-src 'self';",
+        "referrer-policy: no-referrer",
+        "x-content-type-options: nosniff",
+        "cache-control: no-store",
+    ] {
+        assert!(head.contains(line), "{line}: {head}");
+    }
+}
+
+#[test]
+fn page_beyond_loopback_needs_the_token_of_its_address() {
+    let access = Access::new(Serves::Page, "192.0.2.1:4000".parse().expect("a literal")).expect("random");
+    let url = access.url();
+    let path = url.strip_prefix("http://192.0.2.1:4000").expect("the address");
+    assert!(path.len() == 34 && path.ends_with('/'), "{url}");
+    let check = |path: &str| access.check("GET", Some("192.0.2.1:4000"), path).map(str::to_owned);
+    assert_eq!(check(&format!("{path}page.js")), Ok("page.js".to_owned()));
+    for wrong in ["/", "", "/page.js", "/0/page.js", &path[..33], &path.replace('/', ""), &format!("/{path}")]
+    {
+        assert_eq!(check(wrong), Err(Refusal::Path), "{wrong}");
+    }
+    let other = Access::new(Serves::Page, "192.0.2.1:4000".parse().expect("a literal")).expect("random");
+    assert_ne!(url, other.url());
+}
+
+#[test]
+fn browser_gets_changes_only_and_the_end_of_the_command() {
+    let page = open();
+    page.note(Of::default(), &receivers());
+    page.note(Of::default(), &Event::Progress(progress(1)));
+    let mut lines = BufReader::new(request(&page, "GET /events HTTP/1.1\r\nHost: 127.0.0.1")).lines();
+    let mut next = || -> Value {
+        loop {
+            let line = lines.next().expect("an update").expect("the server sends");
+            if let Some(data) = line.strip_prefix("data: ") {
+                return serde_json::from_str(data).expect("JSON");
+            }
+        }
+    };
+    let first = next();
+    assert_eq!(
+        (&first["after"], &first["sessions"][0]["receivers"][2]["host"]),
+        (&json!(0), &json!("lab-09"))
+    );
+    let silent = receiver(2, "lab-08", Condition::Silent);
+    page.note(
+        Of::default(),
+        &Event::Receivers { receivers: vec![silent, receiver(1, "lab-07", Condition::Receiving)] },
+    );
+    let second = next();
+    assert_eq!(second["after"], first["version"]);
+    let changed = second["sessions"][0]["receivers"].as_array().expect("a list");
+    assert_eq!(
+        (changed.len(), &changed[0]["host"], &changed[0]["state"]),
+        (1, &json!("lab-08"), &json!("silent"))
+    );
+    assert!(second["sessions"][0].get("progress").is_none() && second["sessions"][0].get("points").is_none());
+    // A browser that comes again continues; one of another run starts anew.
+    let again = |id: String| {
+        let head = format!("GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\nLast-Event-ID: {id}");
+        let mut lines = BufReader::new(request(&page, &head)).lines().map_while(Result::ok);
+        lines.find(|line| line.starts_with("data: ") || line == ":")
+    };
+    let run = first["run"].as_str().expect("a name");
+    assert_eq!(again(format!("{run}-{}", second["version"])).as_deref(), Some(":"), "nothing is new");
+    assert!(again(format!("other-{}", second["version"])).is_some_and(|line| line.contains("\"after\":0")));
+    let ended = std::thread::spawn(move || drop(page));
+    assert_eq!(next()["ended"], json!(true));
+    ended.join().expect("the server ends");
+}
+
+#[test]
+fn idle_and_slow_browsers_have_bounds_and_delay_nobody() {
+    let page = open();
+    let all = (1..=1_000).map(|number| receiver(number, &format!("host-{number}"), Condition::Receiving));
+    let mut all = all.collect::<Vec<_>>();
+    // This browser never reads its updates.
+    let slow = request(&page, "GET /events HTTP/1.1\r\nHost: 127.0.0.1");
+    for second in 1..200 {
+        all.iter_mut().for_each(|one| one.verified_bytes += second);
+        page.note(Of::default(), &Event::Receivers { receivers: all.clone() });
+    }
+    let state: Value = serde_json::from_str(&get(&page, "state")).expect("JSON");
+    assert_eq!(state["sessions"][0]["receivers"][999]["verified_bytes"], json!(all[999].verified_bytes));
+    // Connections without a request have all places.
+    let idle: Vec<_> = (0..MAX_CONNECTIONS).map(|_| connect(&page)).collect();
+    let mut waiting = request(&page, "GET /state HTTP/1.1\r\nHost: 127.0.0.1");
+    waiting.set_read_timeout(Some(Duration::from_millis(100))).expect("it is not zero");
+    let refused = waiting.read(&mut [0; 1]).map_err(|error| error.kind());
+    assert_eq!(refused, Err(ErrorKind::WouldBlock), "all places are taken");
+    drop(idle);
+    waiting.set_read_timeout(Some(WITHIN)).expect("it is not zero");
+    assert_eq!(waiting.read(&mut [0; 1]).expect("a place is free"), 1);
+    drop(slow);
+}
+
+#[test]
+fn model_has_bounds_and_keeps_the_whole_history() {
+    let mut model = Model::new("send", "run");
+    let seconds = 3 * MAX_POINTS as u64 + 5;
+    (1..=seconds).for_each(|second| model.note(Of::default(), &Event::Progress(progress(second))));
+    (0..2 * MAX_NOTES).for_each(|number| model.note(Of::default(), &Event::warning(number.to_string())));
+    let state = to_value(model.update_since(0)).expect("JSON");
+    let points = state["sessions"][0]["points"].as_array().expect("points");
+    assert!(points.len() <= MAX_POINTS && points.len() > MAX_POINTS / 2, "{} points", points.len());
+    assert_eq!((&points[0]["from"], &points[points.len() - 1]["to"]), (&json!(0.0), &json!(seconds as f64)));
+    assert!(points.windows(2).all(|two| two[0]["to"] == two[1]["from"]), "there are no gaps");
+    assert!(points.iter().all(|point| !point["cuts"].as_array().expect("cuts").is_empty()));
+    let notes = state["sessions"][0]["notes"].as_array().expect("notes");
+    assert_eq!((notes.len(), &notes[0]["message"]), (MAX_NOTES, &json!(MAX_NOTES.to_string())));
+    for session in 1..3 * MAX_SESSIONS as u64 {
+        model.note(Of { session, branch: None }, &Event::Progress(progress(1)));
+    }
+    assert_eq!(
+        to_value(model.update_since(0)).expect("JSON")["all"].as_array().map(Vec::len),
+        Some(MAX_SESSIONS)
+    );
+}
+
+/// The page in a browser, which gets its numbers from the server: they equal those of the events.
+#[test]
+fn browser_shows_the_numbers_of_the_events() {
+    let page = open();
+    page.note(Of::default(), &receivers());
+    page.note(Of::default(), &Event::Progress(progress(7)));
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    let profile = format!("--user-data-dir={}", scratch.path().display());
+    let browser = Command::new("chromium")
+        .args([
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+        ])
+        .args(["--disable-background-networking", &profile, "--dump-dom", &page.urls()[0].1])
+        .env("HOME", scratch.path())
+        .stderr(Stdio::null())
+        .output();
+    let dom = match browser {
+        Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
+        Err(error) => {
+            assert!(
+                std::env::var("CI").as_deref() != Ok("true"),
+                "cannot be skipped with CI=true: chromium: {error}"
+            );
+            eprintln!("skipped: no chromium: {error}");
+            return;
+        }
+    };
+    let shown = |text: &str| assert!(dom.contains(text), "{text}: {dom}");
+    shown("lab-07 limits the rate: 3.11 Mbit/s, loss 4.0 %");
+    let event = to_value(progress(7)).expect("JSON");
+    let counts = &event["counts"];
+    for (name, value) in [
+        ("rate_bps", &event["rate_bps"]),
+        ("allowed_bps", &event["allowed_bps"]),
+        ("loss", &event["loss"]),
+        ("rtt_ms", &event["rtt_ms"]),
+        ("bytes", &event["bytes"]),
+        ("packets", &counts["packets"]),
+        ("repairs", &counts["repairs"]),
+        ("cuts", &counts["cuts"]),
+    ] {
+        let value = value.as_f64().expect("a number");
+        shown(&format!("data-name=\"{name}\" data-value=\"{value}\""));
+    }
+    shown("7.0 s: cut from 6.00 Mbit/s to 3.00 Mbit/s, loss reported by lab-07");
+    shown("relay-b: 1 of 5 receivers done");
+    // The worst receiver is first.
+    let place =
+        |label: &str| dom.find(&format!("aria-label=\"{label}")).unwrap_or_else(|| panic!("{label}: {dom}"));
+    assert!(place("lab-09: silent") < place("lab-07: limits the rate"));
+    assert!(place("lab-07: limits the rate") < place("lab-08: receiving"));
+    assert!(dom.contains("<canvas"), "the plot is drawn: {dom}");
+}
