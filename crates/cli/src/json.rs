@@ -11,7 +11,7 @@ use std::io::{self, Write};
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Line<'a, R: Serialize = Failed> {
-    /// A page for browsers is served.
+    /// A page for browsers, or metrics, are served.
     Page { url: &'a str },
     /// The error; a `done` with `"ok":false` follows.
     Error { class: &'a str, message: String, hint: Option<String> },
@@ -38,7 +38,7 @@ impl<'a, R: Serialize> Line<'a, R> {
 }
 
 impl<'a> Line<'a> {
-    /// Returns the line about a page for browsers.
+    /// Returns the line about a page for browsers, or about metrics.
     pub const fn page(url: &'a str) -> Line<'a> {
         Line::Page { url }
     }

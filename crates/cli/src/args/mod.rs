@@ -287,13 +287,18 @@ pub struct OutputOptions {
     #[cfg(feature = "page")]
     #[arg(help_heading = "Output", long, value_name = "ADDRESS[:PORT]|PORT", value_parser = values::page_at, num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:0")]
     pub page: Option<SocketAddr>,
+    /// Serve metrics of the session for Prometheus at this port or address of this host, as `/metrics` [default: a free port of
+    /// 127.0.0.1]
+    #[cfg(feature = "page")]
+    #[arg(help_heading = "Output", long, value_name = "ADDRESS[:PORT]|PORT", value_parser = values::page_at, num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:0")]
+    pub metrics: Option<SocketAddr>,
 }
 
 impl OutputOptions {
     /// Returns whether the source reports the state of each receiver.
     pub const fn receiver_events(&self) -> ReceiverEvents {
         #[cfg(feature = "page")]
-        if self.page.is_some() {
+        if self.page.is_some() || self.metrics.is_some() {
             return ReceiverEvents::EverySecond;
         }
         ReceiverEvents::Off

@@ -7,8 +7,10 @@ use std::net::{IpAddr, SocketAddr};
 /// Content of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Serves {
-    /// The page.
+    /// The page, with the metrics at `metrics`.
     Page,
+    /// The metrics alone.
+    Metrics,
 }
 
 impl Serves {
@@ -16,6 +18,7 @@ impl Serves {
     pub const fn name(self) -> &'static str {
         match self {
             Serves::Page => "the page",
+            Serves::Metrics => "the metrics",
         }
     }
 }
@@ -41,12 +44,13 @@ pub struct Access {
 }
 
 impl Access {
-    /// Returns the rules of a server at this address. On another address than loopback, it requires a random token.
+    /// Returns the rules of a server at this address. A page on another address than loopback requires a random token.
     ///
     /// # Errors
     /// When the system has no random numbers.
     pub fn new(serves: Serves, at: SocketAddr) -> io::Result<Access> {
-        let token = if at.ip().is_loopback() { None } else { Some(random_token()?) };
+        let is_open = serves == Serves::Metrics || at.ip().is_loopback();
+        let token = if is_open { None } else { Some(random_token()?) };
         Ok(Access { serves, at, token })
     }
 
@@ -62,7 +66,8 @@ impl Access {
             true => format!("{}:{}", faircast::host_name(), self.at.port()),
             false => self.at.to_string(),
         };
-        format!("http://{at}/{token}")
+        let path = if self.serves == Serves::Metrics { "metrics" } else { "" };
+        format!("http://{at}/{token}{path}")
     }
 
     /// Returns the path of a request without the token.
@@ -73,10 +78,14 @@ impl Access {
         if !matches!(method, "GET" | "HEAD") {
             return Err(Refusal::Method);
         }
+        let path = path.strip_prefix('/').ok_or(Refusal::Path)?;
+        if self.serves == Serves::Metrics {
+            // Prometheus reaches hosts under names that this host does not know.
+            return if path == "metrics" { Ok(path) } else { Err(Refusal::Path) };
+        }
         if !host.is_some_and(is_known_host) {
             return Err(Refusal::Host);
         }
-        let path = path.strip_prefix('/').ok_or(Refusal::Path)?;
         let Some(token) = &self.token else { return Ok(path) };
         let (given, path) = path.split_once('/').ok_or(Refusal::Path)?;
         // The comparison of hashes takes the same time for every token.

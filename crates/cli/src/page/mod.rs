@@ -8,6 +8,7 @@
 //! texts are written outside of it. While nobody looks, the server sleeps.
 
 mod access;
+mod metrics;
 mod model;
 mod server;
 #[cfg(test)]
@@ -77,7 +78,7 @@ impl Page {
     /// # Errors
     /// When an address cannot be used.
     pub fn open(options: &OutputOptions, command: &'static str) -> Result<Option<Page>, Failure> {
-        let wanted = [(Serves::Page, options.page)];
+        let wanted = [(Serves::Page, options.page), (Serves::Metrics, options.metrics)];
         let mut places = Vec::new();
         for (serves, at) in wanted.into_iter().filter_map(|(serves, at)| Some((serves, at?))) {
             places.push(

@@ -2,7 +2,7 @@
 //!
 //! Each change gets the next version. A reader names the version that it has, and gets what has changed since.
 
-use faircast::event::{Condition, Limit, Progress, RateCut, ReceiverState};
+use faircast::event::{Condition, Counts, Limit, Progress, RateCut, ReceiverState};
 use faircast::{Event, ReceiverId};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -38,6 +38,60 @@ pub struct Model {
     version: u64,
     ended: bool,
     sessions: BTreeMap<Of, Session>,
+    /// Sums over all sessions, also over those that were forgotten.
+    totals: BTreeMap<Side, Totals>,
+    complete: u64,
+    incomplete: u64,
+}
+
+/// The part of a host in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Side {
+    Source,
+    Receiver,
+}
+
+impl Side {
+    fn of(progress: &Progress) -> Side {
+        if progress.allowed.is_some() { Side::Source } else { Side::Receiver }
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Side::Source => "source",
+            Side::Receiver => "receiver",
+        }
+    }
+}
+
+/// Counts of several sessions.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Totals {
+    pub(super) moved_bytes: u64,
+    pub(super) counts: Counts,
+}
+
+/// Numbers of one side: of running sessions, and counts of all sessions.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct OfSide {
+    pub(super) sessions: u64,
+    /// Bytes per second.
+    pub(super) rate: f64,
+    pub(super) allowed: f64,
+    pub(super) loss: f64,
+    /// Seconds.
+    pub(super) round_trip: f64,
+    pub(super) totals: Totals,
+}
+
+/// A copy of the numbers for metrics.
+#[derive(Debug)]
+pub struct Sample {
+    pub(super) command: &'static str,
+    pub(super) sides: BTreeMap<Side, OfSide>,
+    pub(super) complete: u64,
+    pub(super) incomplete: u64,
+    pub(super) receivers: Vec<Arc<ReceiverState>>,
 }
 
 /// A value, and the version in which it last changed.
@@ -141,7 +195,17 @@ impl Model {
     /// Returns the state of a command without sessions.
     pub fn new(command: &'static str, run: &str) -> Model {
         let host = faircast::host_name().into();
-        Model { run: run.into(), command, host, version: 0, ended: false, sessions: BTreeMap::new() }
+        Model {
+            run: run.into(),
+            command,
+            host,
+            version: 0,
+            ended: false,
+            sessions: BTreeMap::new(),
+            totals: BTreeMap::new(),
+            complete: 0,
+            incomplete: 0,
+        }
     }
 
     /// Returns the version of the newest change.
@@ -166,7 +230,9 @@ impl Model {
         match event {
             Event::Progress(progress) => {
                 session.points.push(version, Point::of(progress));
-                session.progress = Some(Versioned::new(version, progress.clone()));
+                let last = session.progress.replace(Versioned::new(version, progress.clone()));
+                let last = last.map(|Versioned(_, last)| Totals::of(&last)).unwrap_or_default();
+                self.totals.entry(Side::of(progress)).or_default().add(Totals::of(progress), last);
             }
             Event::Receivers { receivers } => {
                 receivers.iter().for_each(|one| session.set(version, one.clone()));
@@ -219,7 +285,18 @@ impl Model {
                 session.set(version, failed);
             }
         }
+        let is_first = session.end.is_none();
+        let is_good = line["ok"] == true;
+        let last = session.progress.as_ref().map(|Versioned(_, last)| &**last);
+        let by_report = if line["receivers"].is_null() { Side::Receiver } else { Side::Source };
+        let (side, seen) = (last.map_or(by_report, Side::of), last.map(Totals::of).unwrap_or_default());
+        let at_end = (is_first && !line["packets"].is_null()).then(|| seen.at_end(&line));
         session.end = Some(Versioned::new(version, line));
+        self.complete += u64::from(is_first && is_good);
+        self.incomplete += u64::from(is_first && !is_good);
+        if let Some(at_end) = at_end {
+            self.totals.entry(side).or_default().add(at_end, seen);
+        }
     }
 
     /// Returns the changes since a version; since 0, everything.
@@ -237,6 +314,33 @@ impl Model {
         }
     }
 
+    /// Returns a copy of the numbers for metrics.
+    pub fn sample(&self) -> Sample {
+        let of_side =
+            |(side, totals): (&Side, &Totals)| (*side, OfSide { totals: *totals, ..OfSide::default() });
+        let mut sides: BTreeMap<Side, OfSide> = self.totals.iter().map(of_side).collect();
+        let running = self.sessions.values().filter(|session| session.end.is_none());
+        for progress in running.clone().filter_map(|session| session.progress.as_ref()) {
+            let progress = &progress.1;
+            let side = sides.entry(Side::of(progress)).or_default();
+            side.sessions += 1;
+            side.rate += progress.rate.bps() / 8.0;
+            side.allowed += progress.allowed.map_or(0.0, |rate| rate.bps() / 8.0);
+            side.loss = side.loss.max(progress.loss);
+            side.round_trip = side.round_trip.max(progress.rtt.unwrap_or_default().as_secs_f64());
+        }
+        Sample {
+            command: self.command,
+            sides,
+            complete: self.complete,
+            incomplete: self.incomplete,
+            receivers: running
+                .flat_map(|session| session.receivers.values())
+                .map(|Versioned(_, one)| Arc::clone(one))
+                .collect(),
+        }
+    }
+
     /// Returns a session that changes, and the version of the change.
     fn session(&mut self, of: Of) -> (&mut Session, u64) {
         self.version += 1;
@@ -248,6 +352,48 @@ impl Model {
         let session = self.sessions.entry(of).or_default();
         session.version = self.version;
         (session, self.version)
+    }
+}
+
+impl Totals {
+    fn of(progress: &Progress) -> Totals {
+        Totals {
+            moved_bytes: progress.moved_bytes,
+            counts: progress.counts.as_deref().copied().unwrap_or_default(),
+        }
+    }
+
+    /// Returns the counts of the report of a session, and these counts where the report has none.
+    fn at_end(self, report: &Value) -> Totals {
+        let at_end = |name: &str, seen| report[name].as_u64().unwrap_or(seen);
+        let Counts { packets, lost, repairs, refused, dropped_local, cuts } = self.counts;
+        Totals {
+            moved_bytes: at_end("moved_bytes", self.moved_bytes),
+            counts: Counts {
+                packets: at_end("packets", packets),
+                lost: at_end("lost", lost),
+                repairs: at_end("repaired_blocks", repairs),
+                refused: at_end("refused", refused),
+                dropped_local: at_end("dropped_local", dropped_local),
+                cuts: at_end("cuts", cuts),
+            },
+        }
+    }
+
+    /// Adds what a session has counted since `last`. A count that has fallen adds nothing.
+    fn add(&mut self, now: Totals, last: Totals) {
+        let Counts { packets, lost, repairs, refused, dropped_local, cuts } = &mut self.counts;
+        for (total, now, last) in [
+            (&mut self.moved_bytes, now.moved_bytes, last.moved_bytes),
+            (packets, now.counts.packets, last.counts.packets),
+            (lost, now.counts.lost, last.counts.lost),
+            (repairs, now.counts.repairs, last.counts.repairs),
+            (refused, now.counts.refused, last.counts.refused),
+            (dropped_local, now.counts.dropped_local, last.counts.dropped_local),
+            (cuts, now.counts.cuts, last.counts.cuts),
+        ] {
+            *total += now.saturating_sub(last);
+        }
     }
 }
 

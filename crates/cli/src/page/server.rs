@@ -1,8 +1,8 @@
 //! The server of the page: HTTP/1.1 for few browsers, in one thread.
 
-use super::Shared;
 use super::access::{Access, Refusal};
 use super::model::Update;
+use super::{Shared, metrics};
 use crate::safe;
 use http_body_util::channel::{Channel, Sender};
 use http_body_util::{Either, Full};
@@ -122,6 +122,10 @@ fn answer(request: &Request<Incoming>, access: &Access, shared: &Arc<Shared>) ->
         "uplot.js" => file("text/javascript; charset=utf-8", PLOT_SCRIPT),
         "uplot.css" => file("text/css; charset=utf-8", PLOT_STYLE),
         "state" => file("application/json", line(&shared.update_since(0))),
+        "metrics" => {
+            let sample = shared.lock().sample();
+            file(metrics::MEDIA_TYPE, metrics::text(&sample))
+        }
         "events" => {
             let after = after(request, &shared.lock().run());
             let (sender, body) = Channel::new(1);

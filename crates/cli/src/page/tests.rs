@@ -9,6 +9,7 @@ use faircast::event::{
 };
 use faircast::{Event, Rate, ReceiverId, SendReport};
 use serde_json::{Value, json, to_value};
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
@@ -343,4 +344,98 @@ fn browser_shows_the_numbers_of_the_events() {
     assert!(place("lab-09: silent") < place("lab-07: limits the rate"));
     assert!(place("lab-07: limits the rate") < place("lab-08: receiving"));
     assert!(dom.contains("<canvas"), "the plot is drawn: {dom}");
+}
+
+/// Returns the values of all metrics by name and labels.
+fn metrics(model: &Model) -> BTreeMap<String, f64> {
+    let text = super::metrics::text(&model.sample());
+    assert!(text.ends_with("# EOF\n"), "{text}");
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let value = |line: &str| {
+        let (name, value) = line.rsplit_once(' ').expect("a name and a value");
+        (name.to_owned(), value.parse().expect("a number"))
+    };
+    lines.map(value).collect()
+}
+
+#[test]
+fn counters_never_fall_while_sessions_come_and_go() {
+    let mut model = Model::new("recv", "run");
+    let mut last = BTreeMap::new();
+    let mut of_serve = progress(1);
+    (of_serve.allowed, of_serve.moved_bytes) = (None, 5_000);
+    for session in 1..=3 * MAX_SESSIONS as u64 {
+        let of = Of { session, branch: None };
+        for second in 1..=3 {
+            let counts = Counts { packets: 100 * second, lost: second, ..Counts::default() };
+            let now = Progress { counts: Some(Box::new(counts)), ..of_serve.clone() };
+            model.note(of, &Event::Progress(now));
+            let values = metrics(&model);
+            for (name, value) in values.iter().filter(|(name, _)| name.contains("_total")) {
+                assert!(*value >= last.get(name).copied().unwrap_or(0.0), "{name}: {value} after {last:?}");
+            }
+            assert_eq!(values["faircast_sessions{side=\"receiver\"}"], 1.0);
+            last = values;
+        }
+        let report = json!({ "event": "done", "ok": session % 2 == 0, "packets": 310, "lost": 3, "moved_bytes": 5_500 });
+        model.end(of, report);
+    }
+    let (sessions, values) = (3.0 * MAX_SESSIONS as f64, metrics(&model));
+    assert_eq!(values["faircast_packets_total{side=\"receiver\"}"], 310.0 * sessions);
+    assert_eq!(values["faircast_packets_lost_total{side=\"receiver\"}"], 3.0 * sessions);
+    assert_eq!(values["faircast_content_bytes_total{side=\"receiver\"}"], 5_500.0 * sessions);
+    assert_eq!(values["faircast_sessions_ended_total{outcome=\"complete\"}"], sessions / 2.0);
+    assert_eq!(values["faircast_sessions{side=\"receiver\"}"], 0.0);
+}
+
+#[test]
+fn metrics_equal_the_events_and_name_at_most_1_000_receivers() {
+    let mut model = Model::new("send", "run");
+    model.note(Of::default(), &receivers());
+    model.note(Of::default(), &Event::Progress(progress(7)));
+    let values = metrics(&model);
+    assert_eq!(values["faircast_rate_bytes_per_second{side=\"source\"}"], progress(7).rate.bps() / 8.0);
+    assert_eq!(values["faircast_receivers{state=\"silent\"}"], 1.0);
+    assert_eq!(values["faircast_receivers{state=\"failed\"}"], 0.0);
+    assert_eq!(values["faircast_receiver_loss_ratio{receiver=\"lab-07\"}"], 0.04);
+    assert_eq!(values["faircast_receiver_round_trip_seconds{receiver=\"lab-07\"}"], 0.012_34);
+    // The dashboard and the alert rules use only metrics that exist.
+    for file in ["monitoring/grafana.json", "monitoring/alerts.yml"] {
+        let text = std::fs::read_to_string(crate::schema::docs(file)).expect("the file is there");
+        let names = text.match_indices("faircast_").map(|(at, _)| {
+            let rest = &text[at..];
+            &rest[..rest.find(|c: char| c != '_' && !c.is_ascii_lowercase()).unwrap_or(rest.len())]
+        });
+        let unknown: Vec<&str> =
+            names.filter(|name| !values.keys().any(|known| known.split('{').next() == Some(name))).collect();
+        assert!(text.contains("faircast_sessions") && unknown.is_empty(), "{file}: {unknown:?}");
+    }
+    let many = (1..=3_000).map(|number| receiver(number, &format!("host-{number}"), Condition::Receiving));
+    model.note(Of::default(), &Event::Receivers { receivers: many.collect() });
+    let values = metrics(&model);
+    let rates = values.keys().filter(|name| name.starts_with("faircast_receiver_rate"));
+    assert_eq!(rates.count(), 1_001);
+    assert_eq!(values["faircast_receiver_rate_bytes_per_second{receiver=\"others\"}"], 2_000.0 * 3e6 / 8.0);
+    assert_eq!(values["faircast_receivers{state=\"receiving\"}"], 3_000.0);
+}
+
+#[test]
+fn metrics_are_served_under_any_name_of_the_host() {
+    let options = OutputOptions { metrics: Some(([127, 0, 0, 1], 0).into()), ..OutputOptions::default() };
+    let page = Page::open(&options, "send").expect("loopback has free ports").expect("metrics are wanted");
+    page.note(Of::default(), &Event::Progress(progress(7)));
+    let [(Serves::Metrics, url)] = page.urls() else { panic!("one server: {page:?}") };
+    let at = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/metrics")).expect("an address");
+    let ask = |head: &str| {
+        let (mut stream, mut answer) = (TcpStream::connect(at).expect("the server listens"), String::new());
+        write!(stream, "{head}\r\nHost: lab-07.example\r\n\r\n").expect("the server reads");
+        stream.read_to_string(&mut answer).expect("the server answers");
+        answer
+    };
+    let answer = ask("GET /metrics HTTP/1.1");
+    assert!(
+        answer.contains("application/openmetrics-text") && answer.contains("faircast_sessions"),
+        "{answer}"
+    );
+    assert!(ask("GET / HTTP/1.1").starts_with("HTTP/1.1 404"), "the page is not there");
 }
