@@ -200,6 +200,11 @@ pub enum Usage {
     /// Standard input and paths were both given.
     #[error("`-` (standard input) cannot be sent together with paths; send them one after the other")]
     StdinAndPaths,
+    /// Chunks of standard input were wanted.
+    #[error(
+        "`send - --delta` needs all content before the session, but standard input is read only once; write it to a file and send the file, or leave out --delta"
+    )]
+    DeltaOfStdin,
     /// Standard input was given for two layers.
     #[error("`--layer -` is given twice, but there is one standard input; use named pipes for the others")]
     StdinTwice,

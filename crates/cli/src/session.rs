@@ -88,6 +88,9 @@ impl args::Send {
         if one_way.is_some() {
             refuse_answers(&self.sending)?;
         }
+        if self.delta && self.paths == [Path::new("-")] {
+            return Err(Usage::DeltaOfStdin);
+        }
         let content = send_content(self.paths, self.name)?;
         let mut resolved = resolve_sending(content, self.session, self.sending, self.output_options)?;
         resolved.config.one_way = one_way;

@@ -111,6 +111,7 @@ fn recv_without_options_waits_and_writes_to_the_current_folder() {
 #[test]
 fn contradictory_arguments_are_refused_with_a_reason() {
     assert!(matches!(sending(&["send", "-", "Cargo.toml"]), Err(Usage::StdinAndPaths)));
+    assert!(matches!(sending(&["send", "-", "--delta"]), Err(Usage::DeltaOfStdin)));
     assert!(matches!(sending(&["send", "Cargo.toml", "--name", "x"]), Err(Usage::NameWithoutStdin)));
     assert!(matches!(sending(&["send", "no/such/file"]), Err(Usage::NoSuchPath(_))));
     assert!(matches!(

@@ -5,6 +5,7 @@ use crate::security;
 use faircast_testkit::{Lab, Node, require_root};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 /// Opens a socket of this host in the group.
@@ -92,9 +93,12 @@ fn receivers_delete_extraneous_files_only_if_they_permit_it() {
         }
     };
     session([0.0, 0.0]);
+    let inode = || must(std::fs::metadata(stage.path("r0/tree/kept"))).ino();
+    let kept = inode();
     must(std::fs::remove_file(stage.path("tree/gone")));
     stage.file("tree/changed", 60_000);
     session([1.0, 0.0]);
+    assert_eq!(inode(), kept, "the unchanged file stays in place");
     let names = |directory: &str| {
         let mut names: Vec<_> = must(std::fs::read_dir(stage.path(directory)))
             .map(|entry| must(entry).file_name().into_string().expect("our own name"))
