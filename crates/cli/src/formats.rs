@@ -114,6 +114,7 @@ impl Source {
             (Feature::ReceiverNames, "--to-hosts", !sending.to_hosts.is_empty()),
             (Feature::ReceiverReport, "--report", sending.report.is_some()),
             (Feature::Port, "--port", sending.port.is_some()),
+            (Feature::Unicast, "--group", session.is_to_host()),
             (Feature::Unicast, "--listen", sending.listen.is_some()),
             (Feature::Unicast, "--invite", sending.invite.is_some()),
             (Feature::Scheme, "--cc", sending.cc.is_some()),
@@ -154,6 +155,7 @@ impl args::Recv {
     pub fn resolve_as(self, format: Format) -> Result<Resolved<FormatReceiver>, Usage> {
         let asked = [
             (Feature::Reception, "recv", true),
+            (Feature::Unicast, "--group", self.session.is_to_host()),
             (Feature::Encryption, "--key", self.session.key.is_some()),
             (Feature::SourceNames, "--accept", !self.accept.is_empty()),
             (Feature::Signatures, "--verify-key", self.verify_key.is_some()),

@@ -411,7 +411,7 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
 fn by_unicast(role: Role, place: SocketAddr, local: IpAddr) -> Option<String> {
     match role {
         Role::Receiver if place.ip() == local => {
-            Some(format!("waiting at {place} for the invitation of a source"))
+            Some(format!("waiting at {place} for a source"))
         }
         Role::Receiver if place.port() == RELAY_PORT && place.ip().is_multicast() => {
             Some(format!("looking for the nearest relay in {place} from {local}"))

@@ -99,8 +99,9 @@ pub fn run<'a>(
     let Resolved { mut config, output_options, warnings, report: _, hook } = resolved;
     let mut printer = session::printer(Role::Receiver, output_options, output, stop)?;
     warnings.into_iter().for_each(|text| printer.event(&Event::warning(text)));
-    // With `--listen` or `--parent`, only one receiver can run, because it occupies a port of this host.
-    let has_port = config.listen.is_some() || !config.parents.is_empty();
+    // With `--listen`, `--parent` or the address of this host, only one receiver can run, because it occupies a port of this host.
+    let is_at_host = !config.group.ip().is_multicast();
+    let has_port = config.listen.is_some() || !config.parents.is_empty() || is_at_host;
     let (most, spare) = if has_port { (1, 0) } else { (most, 1) };
     config.accept.places = Some(most);
     let mut receivers = Receivers::new(most, spare);

@@ -224,13 +224,23 @@ pub fn layer_to(text: &str) -> Result<(Layer, PathBuf), BadValue> {
 
 /// Parses a multicast group: `239.255.70.1:5777`, `239.255.70.1`, `[ff15::7]:5777`, `ff15::7`.
 pub fn group(text: &str) -> Result<SocketAddr, BadValue> {
+    let group = group_or_host(text)?;
+    if group.ip().is_multicast() { Ok(group) } else { Err(BadValue::NotMulticast(group.ip())) }
+}
+
+/// Parses a multicast group, or the address of a host.
+///
+/// # Errors
+/// As [`group`].
+pub fn group_or_host(text: &str) -> Result<SocketAddr, BadValue> {
     let text = text.trim();
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     let group = text
         .parse::<SocketAddr>()
         .or_else(|_| bare.parse::<IpAddr>().map(|address| SocketAddr::new(address, DEFAULT_PORT)))
         .map_err(|_| BadValue::NotAGroup(text.to_owned()))?;
-    if !group.ip().is_multicast() {
+    let is_broadcast = matches!(group.ip(), IpAddr::V4(v4) if v4.is_broadcast());
+    if group.ip().is_unspecified() || is_broadcast {
         return Err(BadValue::NotMulticast(group.ip()));
     }
     if group.port() == 0 {

@@ -5,7 +5,7 @@ use crate::serve::{self, Serving};
 use crate::stop::Stop;
 use crate::threads::own_threads;
 use faircast_net::{Port, SourceOptions};
-use faircast_transport::config::{Destination, ReceiveConfig, SendConfig};
+use faircast_transport::config::{Destination, ReceiveConfig, ReplayPolicy, SendConfig};
 use faircast_transport::datagram;
 use faircast_transport::error::{ConfigError, Error, Unlayered};
 use faircast_transport::event::{Event, ReceiveReport, SendReport};
@@ -122,7 +122,8 @@ pub(crate) fn open_source(
     check(&mut config)?;
     // The local port is the group's port, so that one rule of a packet filter is enough for sources and receivers.
     let port = config.port.map_or(Port::Preferred(config.group.port()), Port::Fixed);
-    let options = SourceOptions { ttl: config.ttl, port, ..SourceOptions::default() };
+    let mut options = SourceOptions { ttl: config.ttl, port, ..SourceOptions::default() };
+    options.reports_unresolved = !config.group.ip().is_multicast();
     let uplink =
         Uplink::open(config.group, config.interface.take(), options, config.idle_timeout, Moves::Anywhere)?;
     emit_opened(config.group, uplink.choice(), events);
@@ -183,6 +184,9 @@ pub(crate) fn open_receiver(
     events: &mut dyn FnMut(Event),
 ) -> Result<(Receiver, ReceiverSockets), Error> {
     let random = random();
+    if config.replay_policy != ReplayPolicy::Clock && !config.group.ip().is_multicast() {
+        return Err(Error::Config(ConfigError::HostAsGroup { group: config.group }));
+    }
     let listening = Listening {
         group: config.group,
         interface: config.interface.clone(),

@@ -119,6 +119,16 @@ pub enum NetError {
         /// Destination.
         to: SocketAddr,
     },
+    /// No host answers for an address.
+    #[error(
+        "no host answers for {to} (ARP or neighbour discovery); where no answer can arrive, as behind a diode, set a static entry: \
+         `ip neigh replace {} lladdr MAC dev IFACE`",
+        to.ip()
+    )]
+    NoNeighbour {
+        /// Destination.
+        to: SocketAddr,
+    },
     /// The receive buffer is too small.
     #[error(
         "the system granted a receive buffer of {granted} bytes, but at least {needed} are needed; raise \
@@ -178,6 +188,7 @@ impl NetError {
             | NetError::NoRoute { .. }
             | NetError::Denied { .. }
             | NetError::Unreachable { .. }
+            | NetError::NoNeighbour { .. }
             | NetError::AddressGone { .. }
             | NetError::Stuck { .. } => true,
             NetError::System { source, .. } => source.raw_os_error().is_some_and(passes),

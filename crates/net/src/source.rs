@@ -43,6 +43,9 @@ pub struct SourceOptions {
     /// Whether the socket receives at all addresses of this host, broadcast addresses included, and may send to broadcast
     /// addresses. Otherwise it receives at the address of its interface only.
     pub everywhere: bool,
+    /// Whether sending to a host fails while no neighbour answers, as far as the system notices. See
+    /// [`SourceSocket::ignore_unresolved`].
+    pub reports_unresolved: bool,
 }
 
 impl Default for SourceOptions {
@@ -56,6 +59,7 @@ impl Default for SourceOptions {
             port: Port::Any,
             connected: false,
             everywhere: false,
+            reports_unresolved: false,
         }
     }
 }
@@ -98,6 +102,9 @@ impl SourceSocket {
         if options.everywhere {
             udp.permit_broadcast()?;
         }
+        if options.reports_unresolved {
+            udp.report_errors(true)?;
+        }
         bind(&udp, choice, options)?;
         if options.connected {
             udp.connect(choice.here(like, group.port()))?;
@@ -119,6 +126,15 @@ impl SourceSocket {
         udp.bind(at)?;
         let local = udp.local_addr()?;
         Ok(SourceSocket { udp, group: at, local, choice })
+    }
+
+    /// Ignores errors about earlier datagrams from now on. The system queues these errors, and its reports would wake the program
+    /// again and again.
+    ///
+    /// # Errors
+    /// [`NetError::System`].
+    pub fn ignore_unresolved(&self) -> Result<(), NetError> {
+        self.udp.report_errors(false)
     }
 
     /// Sets the time to live of further packets to groups.

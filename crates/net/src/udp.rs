@@ -89,6 +89,17 @@ impl Udp {
         self.socket.set_broadcast(true).map_err(NetError::system("permitting broadcast"))
     }
 
+    /// Sets whether calls fail because of errors about earlier datagrams that may pass, such as a neighbour that does not answer
+    /// (`ip(7)`, `IP_RECVERR`).
+    pub(crate) fn report_errors(&self, reports: bool) -> Result<(), NetError> {
+        let is_v4 = self.local_addr().map_or(true, |local| local.is_ipv4());
+        let (level, name) = match is_v4 {
+            true => (libc::IPPROTO_IP, libc::IP_RECVERR),
+            false => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+        };
+        self.set(level, name, reports.into()).map_err(NetError::system("requesting reports of errors"))
+    }
+
     /// Restricts the socket to packets from this host. For these packets, the socket takes precedence over a socket at the same
     /// port that receives from all hosts.
     pub(crate) fn connect(&self, host: SocketAddr) -> Result<(), NetError> {
@@ -209,14 +220,10 @@ impl Udp {
             {
                 NetError::NoMulticastRoute { group: to.ip() }
             }
-            Some(
-                libc::ENETUNREACH
-                | libc::EHOSTUNREACH
-                | libc::ENETDOWN
-                | libc::EADDRNOTAVAIL
-                | libc::ENODEV
-                | libc::EINVAL,
-            ) => NetError::Unreachable { to },
+            Some(libc::EHOSTUNREACH) => NetError::NoNeighbour { to },
+            Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EADDRNOTAVAIL | libc::ENODEV | libc::EINVAL) => {
+                NetError::Unreachable { to }
+            }
             Some(libc::EPERM | libc::EACCES) => NetError::Denied { to },
             _ => NetError::System { doing: "sending", source: e },
         }

@@ -450,11 +450,20 @@ pub enum ConfigError {
     LayersUnsigned,
     /// An option that requires feedback, in a session without feedback.
     #[error(
-        "{what} is not possible in a session without feedback: send files, by multicast, at a rate above 0"
+        "{what} is not possible in a session without feedback: send files to a group or to the address of one host, at a rate above 0"
     )]
     NotOneWay {
         /// The option.
         what: &'static str,
+    },
+    /// The address of one host was given as the group of a session with feedback.
+    #[error(
+        "{} is not a multicast address; only sessions without feedback send to the address of one host",
+        .group.ip()
+    )]
+    HostAsGroup {
+        /// The address.
+        group: SocketAddr,
     },
     /// Receipts were requested for a live stream, which has no hash.
     #[error(

@@ -159,6 +159,9 @@ pub fn check(config: &mut SendConfig) -> Result<Vec<SocketAddr>, Error> {
     if config.one_way.is_some_and(|one_way| !one_way.rate.is_usable()) {
         return Err(Error::Config(ConfigError::NotOneWay { what: "a rate of 0" }));
     }
+    if config.one_way.is_none() && !config.group.ip().is_multicast() {
+        return Err(Error::Config(ConfigError::HostAsGroup { group: config.group }));
+    }
     if config.receipts.is_some() && matches!(config.content, Content::Live { .. } | Content::Layers { .. }) {
         return Err(Error::Config(ConfigError::LiveReceipts));
     }
@@ -409,6 +412,16 @@ mod tests {
         let by_port = SendConfig { spacing: Spacing::Port, ..config("rlc", "[ff15::7]:5777") };
         let groups = layer_groups(&by_port).expect("enough ports");
         assert_eq!(groups.last().map(SocketAddr::to_string).as_deref(), Some("[ff15::7]:5784"));
+    }
+
+    #[test]
+    fn only_sessions_without_feedback_send_to_one_host() {
+        let mut config = config("ormcc", "192.0.2.7:5777");
+        let error = check(&mut config).expect_err("a host is no group");
+        assert!(matches!(error, Error::Config(ConfigError::HostAsGroup { .. })), "{error}");
+        config.one_way =
+            Some(crate::config::OneWay::new(Rate::from_mbps(1.0), crate::config::Repeat::Forever));
+        assert_eq!(check(&mut config).expect("it needs no answers"), [config.group]);
     }
 
     #[test]

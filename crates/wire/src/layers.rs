@@ -14,7 +14,8 @@ pub enum Spacing {
     Port,
 }
 
-/// Returns the group of a layer; `None` if its address or port would exceed the range of addresses or ports.
+/// Returns the group of a layer; `None` if its address or port would exceed the range of addresses or ports. The base layer of a
+/// session without feedback may have the address of one host instead of a group.
 pub fn group_of(session: SocketAddr, layer: Layer, spacing: Spacing) -> Option<SocketAddr> {
     let mut group = session;
     match (spacing, session.ip()) {
@@ -28,7 +29,7 @@ pub fn group_of(session: SocketAddr, layer: Layer, spacing: Spacing) -> Option<S
             group.set_ip(IpAddr::V6(address.into()));
         }
     }
-    group.ip().is_multicast().then_some(group)
+    (layer.0 == 0 || group.ip().is_multicast()).then_some(group)
 }
 
 #[cfg(test)]
@@ -46,6 +47,8 @@ mod tests {
         assert_eq!(group("239.255.70.1:5777", 0, by_address).as_deref(), Some("239.255.70.1:5777"));
         assert_eq!(group("239.255.70.254:5777", 3, by_address).as_deref(), Some("239.255.71.1:5777"));
         assert_eq!(group("239.255.70.1:5777", 3, by_port).as_deref(), Some("239.255.70.1:5780"));
+        assert_eq!(group("192.0.2.7:5777", 0, by_address).as_deref(), Some("192.0.2.7:5777"));
+        assert_eq!(group("192.0.2.7:5777", 1, by_address), None);
         assert_eq!(group("[ff15::ffff]:5777", 1, by_address).as_deref(), Some("[ff15::1:0]:5777"));
     }
 

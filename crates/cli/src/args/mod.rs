@@ -146,8 +146,9 @@ pub enum Command {
 /// Options that a source and a receiver must agree on.
 #[derive(Debug, Args)]
 pub struct SessionArgs {
-    /// Multicast group, with or without a port [default: 239.255.70.1:5777; on hosts without IPv4: [ff15::4643:1]:5777]
-    #[arg(help_heading = "Network", long, value_name = "ADDRESS[:PORT]", value_parser = values::group)]
+    /// Multicast group, with or without a port; with --one-way also the address of the receiving host
+    /// [default: 239.255.70.1:5777; on hosts without IPv4: [ff15::4643:1]:5777]
+    #[arg(help_heading = "Network", long, value_name = "ADDRESS[:PORT]", value_parser = values::group_or_host)]
     pub group: Option<SocketAddr>,
     /// Network interface, by name or address [default: chosen by route]
     #[arg(help_heading = "Network", long, value_name = "NAME|ADDRESS")]
@@ -645,6 +646,11 @@ impl SessionArgs {
     /// Returns the address and port of the group.
     pub fn group(&self) -> SocketAddr {
         self.group.unwrap_or_else(|| default_group_here(self.iface.as_deref()))
+    }
+
+    /// Whether the address of one host was given instead of a group.
+    pub fn is_to_host(&self) -> bool {
+        self.group.is_some_and(|group| !group.ip().is_multicast())
     }
 }
 

@@ -144,7 +144,8 @@ fn key_that_other_users_can_read_is_used_with_a_warning() {
 
 #[test]
 fn values_out_of_range_are_refused_while_parsing() {
-    assert!(refused(&["send", "x", "--group", "192.0.2.1"]).contains("not a multicast address"));
+    assert!(refused(&["doctor", "--group", "192.0.2.1"]).contains("not a multicast address"));
+    assert!(refused(&["send", "x", "--group", "0.0.0.0"]).contains("not a multicast address"));
     assert!(refused(&["send", "x", "--group", "239.1.1.1:0"]).contains("port 0"));
     assert!(refused(&["send", "x", "--ttl", "0"]).contains("TTL of 0"));
     assert!(refused(&["send", "x", "--expect", "0"]).contains("--expect 0"));

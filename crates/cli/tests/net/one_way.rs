@@ -2,6 +2,7 @@
 
 use crate::kit::{Ended, Running, Stage};
 use faircast_testkit::{Damage, Lab, LabPlan, Root, require_root};
+use std::time::Duration;
 
 /// Drops all packets to the source.
 const DIODE: &str = "nft add table ip diode && nft 'add chain ip diode input { type filter hook input priority 0; policy drop; }' && \
@@ -61,7 +62,7 @@ fn outage_behind_a_diode_costs_no_further_generation() {
     let (file, small) = (stage.file("image", 20_000_000), stage.file("small", 40_000));
     let fails_for_a_second = || {
         stage.lab.damage(stage.lab.receiver(0), Damage::loss(1.0));
-        std::thread::sleep(std::time::Duration::from_secs(1));
+        std::thread::sleep(Duration::from_secs(1));
         stage.lab.damage(stage.lab.receiver(0), loss);
     };
     let receiver = stage.recv(0, "r0", &["--one-way"]);
@@ -124,4 +125,28 @@ fn error_of_a_source_without_answers_names_option_one_way() {
     assert!(refused.code == 1 && refused.message().contains("use --one-way"), "{refused:?}");
     source.succeeds(30);
     assert!(!stage.path("r1").join("image").exists(), "it follows nothing");
+}
+
+/// Needs a kernel: neighbours that cannot be resolved through a diode.
+#[test]
+fn session_to_one_host_needs_a_static_neighbour_entry() {
+    let Some(root) = require_root() else { return };
+    let stage = stage(&root, Lab::plan().damage([0], Damage::loss(0.02)));
+    let (file, at) = (stage.file("image", 2_000_000), stage.lab.receiver(0).ipv4().to_string());
+    let stage = stage.with_group(&at);
+    let no_arp = "nft add table arp diode && nft 'add chain arp diode input { type filter hook input priority 0; policy drop; }'";
+    assert_eq!(Running::shell(stage.lab.sender(), no_arp).ends(10).code, 0);
+    let send = || stage.send(&[&file], &["--one-way", "--rate", "20M", "--burst", "2"]);
+    let unresolved = send().ends(40);
+    assert!(unresolved.code == 3 && unresolved.message().contains("ip neigh replace"), "{unresolved:?}");
+    stage.send(&[&file], &[]).ends(20).failed(2, "not a multicast address");
+    stage.recv(0, "r0", &[]).ends(20).failed(2, "not a multicast address");
+    let mac = "ip -o link show dev eth0 | sed 's/.*ether \\([0-9a-f:]*\\).*/\\1/'";
+    let mac = Running::shell(stage.lab.receiver(0), mac).ends(10).stdout;
+    let entry = format!("ip neigh replace {at} lladdr {} dev eth0 nud permanent", mac.trim());
+    assert_eq!(Running::shell(stage.lab.sender(), &entry).ends(10).code, 0);
+    let receiver = stage.recv(0, "r0", &["--one-way"]);
+    is_honest(&send().succeeds(40), 3.0);
+    receiver.succeeds(40);
+    assert!(stage.has("r0", &file));
 }

@@ -59,7 +59,9 @@ impl Listening<'_> {
     /// If there is no such interface, or the system cannot open the socket.
     pub(crate) fn open(self, events: &mut dyn FnMut(Event)) -> Result<ReceiverSockets, Error> {
         let options = SourceOptions { receive_buffer: self.buffer, ..SourceOptions::default() };
-        let uplink = match (self.invited, self.parents.first()) {
+        // A source without feedback may send to the address of this host instead of to a group.
+        let own = (self.parents.is_empty() && !self.group.ip().is_multicast()).then_some(self.group);
+        let uplink = match (self.invited.or(own), self.parents.first()) {
             (Some(at), _) => Some((at, Uplink::listen(at, options, self.idle_timeout)?)),
             (None, Some(&parent)) => {
                 // The parent may be a relay that is found by a search. So the local address may change.

@@ -28,6 +28,10 @@ const PORT_CHECK: Duration = Duration::from_millis(100);
 /// Time from the first packet until a preferred port is reported as in use. An earlier session releases the port sooner.
 const PORT_TAKEN: Duration = Duration::from_secs(2);
 
+/// Time from the first packet within which the system notices that no neighbour answers. ARP makes three attempts in three
+/// seconds.
+const RESOLVES_WITHIN: Duration = Duration::from_secs(10);
+
 /// Interval of attempts to send while the queue of the interface is full, because the system does not report free space in the
 /// queue.
 const ROOM_CHECK: Duration = Duration::from_millis(1);
@@ -263,9 +267,20 @@ impl Uplink {
         match handed_over {
             Ok(Rest::Nothing) => self.outage.works(events),
             Ok(Rest::Some) => self.pending = Some(pending),
+            Err(error) if self.is_unresolved(&error) => return Err(error.into()),
             Err(error) => self.outage.failed(error, events)?,
         }
         Ok(())
+    }
+
+    /// Whether no neighbour answers for the host of a source without feedback. Without this error, the source would not notice.
+    fn is_unresolved(&self, error: &NetError) -> bool {
+        let is_unreachable = match error {
+            NetError::NoNeighbour { .. } => true,
+            NetError::System { source, .. } => source.kind() == std::io::ErrorKind::HostUnreachable,
+            _ => false,
+        };
+        is_unreachable && self.options.reports_unresolved
     }
 }
 
@@ -284,6 +299,10 @@ impl Sockets for Uplink {
             return Ok(());
         }
         self.settle_port(events);
+        if self.options.reports_unresolved && self.sent_at.is_some_and(|at| at.elapsed() > RESOLVES_WITHIN) {
+            self.options.reports_unresolved = false;
+            self.socket.iter().try_for_each(SourceSocket::ignore_unresolved)?;
+        }
         let has_moved = self.claim_port();
         let is_news = match self.outage.look(&self.choice, self.socket.is_some(), events)? {
             InterfaceCheck::Same => false,
@@ -312,7 +331,11 @@ impl Sockets for Uplink {
 
     fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error> {
         let Some(socket) = &self.socket else { return Ok(0) };
-        let count = received(socket.receive(&mut self.batch))?;
+        let outcome = socket.receive(&mut self.batch);
+        if outcome.as_ref().is_err_and(|error| self.is_unresolved(error)) {
+            return Err(NetError::NoNeighbour { to: self.group }.into());
+        }
+        let count = received(outcome)?;
         self.has_answers |= count > 0;
         self.batch.segments().for_each(|(bytes, meta)| each(bytes, meta));
         Ok(count)
