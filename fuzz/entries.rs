@@ -216,6 +216,7 @@ fn announce() -> Message<'static> {
         layers: 1,
         options: Name::EMPTY,
         to_hosts: Name::EMPTY,
+        series: None,
         signer: 0,
         signature: None,
     })

@@ -359,6 +359,19 @@ pub enum Usage {
         /// The reason.
         why: &'static str,
     },
+    /// Another process watches the directory.
+    #[error("another `faircast send --watch` watches {0}; stop it first, so that numbers are not used twice")]
+    AlreadyWatched(PathBuf),
+    /// The session of the first file would never end.
+    #[error(
+        "with `--watch`, `--repeat forever` would send only the first file; give a number of generations or a duration"
+    )]
+    EndlessWatch,
+    /// Files cannot be moved into the directory.
+    #[error(
+        "{0} cannot take sent files: it is the watched directory, or on another file system; choose a directory beside the watched one"
+    )]
+    SentToElsewhere(PathBuf),
     /// An option requires a session without feedback.
     #[error(
         "`{0}` applies only with `--one-way` and in formats without feedback; add `--one-way`, or leave out `{0}`"

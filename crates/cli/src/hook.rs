@@ -44,6 +44,10 @@ impl Hook {
                 self.set("source_address", address.ip());
             }
             Event::Content { .. } => self.note(event),
+            Event::Numbered { number, name, .. } => {
+                self.set("number", number);
+                name.iter().for_each(|name| self.set("name", name));
+            }
             _ => {}
         }
     }

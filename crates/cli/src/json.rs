@@ -132,6 +132,8 @@ mod tests {
                 host: "lab-07".into(),
                 address: "192.0.2.7:40000".parse().expect("a literal"),
             },
+            Event::Numbered { series: 0xfc, number: 7, name: Some("image".into()) },
+            Event::Missed { series: 0xfc, host: "lab-2".into(), first: 3, last: 6 },
             Event::OtherSource {
                 host: "lab-2".into(),
                 address: "192.0.2.3:40000".parse().expect("a literal"),

@@ -67,6 +67,7 @@ mod start;
 mod system;
 mod units;
 mod values;
+mod watch;
 mod wording;
 
 use crate::args::{Cli, Command};
@@ -109,8 +110,13 @@ fn dispatch(Cli { command, config }: Cli) -> Result<(), Failure> {
     match command {
         Command::Send(send) => {
             let json = send.output_options.json;
+            let watched = send.watched.clone();
             match send.sending.format.wire {
                 Some(format) => send_as(resolved(send.resolve_as(format), json)?),
+                None if watched.watch.is_some() => {
+                    let resolved = resolved(send.resolve(), json)?;
+                    in_session(Channel::Stdout, |output, stop| watch::run(resolved, &watched, output, stop))
+                }
                 None => send_or_stream(resolved(send.resolve(), json)?),
             }
         }

@@ -340,6 +340,18 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
         Event::Joined { host, address, .. } => {
             (Level::Verbose, Words::Plain(format!("{host} at {address} has joined")))
         }
+        Event::Numbered { number, name, .. } => {
+            let name = name.as_ref().map_or_else(String::new, |name| format!(": {name}"));
+            (Level::Normal, Words::Plain(format!("session number {number}{name}")))
+        }
+        Event::Missed { host, first, last, .. } => {
+            let numbers =
+                if first == last { format!("number {first}") } else { format!("numbers {first} to {last}") };
+            (
+                Level::Normal,
+                Words::Warning(format!("{numbers} of {host} were not received; send these files again")),
+            )
+        }
         Event::OtherSource { host, address, followed } => (
             Level::Normal,
             Words::Warning(format!(
@@ -410,9 +422,7 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
 /// Describes the purpose of a socket that serves no multicast session; `None` for other sockets.
 fn by_unicast(role: Role, place: SocketAddr, local: IpAddr) -> Option<String> {
     match role {
-        Role::Receiver if place.ip() == local => {
-            Some(format!("waiting at {place} for a source"))
-        }
+        Role::Receiver if place.ip() == local => Some(format!("waiting at {place} for a source")),
         Role::Receiver if place.port() == RELAY_PORT && place.ip().is_multicast() => {
             Some(format!("looking for the nearest relay in {place} from {local}"))
         }

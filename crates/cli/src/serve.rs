@@ -7,12 +7,14 @@ use crate::failure::Failure;
 use crate::hook::Hook;
 use crate::printer::{self, Beside, EventPrinter, Role, Turn};
 use crate::session::{self, Output, Resolved};
+use crate::watch::sequences::Sequences;
 use crate::wording;
 use faircast::error::TransferError;
-use faircast::{Class, Error, Event, ReceiveConfig, ReceiveReport, Stop};
+use faircast::{Class, Destination, Error, Event, ReceiveConfig, ReceiveReport, Series, Stop};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Pause after a failed session. The pause doubles with each consecutive session that fails at once.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -104,6 +106,7 @@ pub fn run<'a>(
     let has_port = config.listen.is_some() || !config.parents.is_empty() || is_at_host;
     let (most, spare) = if has_port { (1, 0) } else { (most, 1) };
     config.accept.places = Some(most);
+    let mut series = ReceivedSeries::of(&config.destination);
     let mut receivers = Receivers::new(most, spare);
     let (reported, news) = mpsc::channel();
     let mut end = Ok(());
@@ -125,6 +128,7 @@ pub fn run<'a>(
                 receivers.running.insert(number, true);
             }
             printer.of(receivers.turn(number));
+            series.follow(number, &one).iter().for_each(|event| printer.event(event));
             match one {
                 ReceiverMessage::Event(event) => printer.event(&wording::event(event)),
                 ReceiverMessage::Ended(outcome, lasted) => {
@@ -154,6 +158,58 @@ pub fn run<'a>(
         }
     }
     end
+}
+
+/// The numbers of received sessions that belong to a series.
+struct ReceivedSeries {
+    /// The output directory.
+    out: Option<PathBuf>,
+    /// Host names of the sources of the active receivers, and the places of their sessions in a series.
+    active: BTreeMap<u32, (String, Option<Series>)>,
+}
+
+impl ReceivedSeries {
+    fn of(destination: &Destination) -> ReceivedSeries {
+        let out = match destination {
+            Destination::Directory(out) => Some(out.clone()),
+            _ => None,
+        };
+        ReceivedSeries { out, active: BTreeMap::new() }
+    }
+
+    /// Notes what a receiver reports. After a complete session, records its number, and returns the event of missing numbers, or a
+    /// warning.
+    fn follow(&mut self, receiver: u32, one: &ReceiverMessage) -> Option<Event> {
+        match one {
+            ReceiverMessage::Event(Event::Joined { host, .. }) => {
+                self.active.insert(receiver, (host.clone(), None));
+                None
+            }
+            ReceiverMessage::Event(Event::Numbered { series, number, .. }) => {
+                let place = self.active.get_mut(&receiver).map(|(_, place)| place);
+                place.into_iter().for_each(|place| *place = Some(Series { id: *series, number: *number }));
+                None
+            }
+            ReceiverMessage::Event(_) => None,
+            ReceiverMessage::Ended(outcome, _) => {
+                let (host, series) = self.active.remove(&receiver)?;
+                let series = series.filter(|_| outcome.as_ref().is_ok_and(|report| report.ok))?;
+                let out = self.out.as_ref()?;
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+                match Sequences::open(out).and_then(|mut all| all.receive(series, &host, now)) {
+                    Ok(gap) => gap.map(|gap| Event::Missed {
+                        series: series.id,
+                        host,
+                        first: gap.first,
+                        last: gap.last,
+                    }),
+                    Err(error) => Some(Event::warning(format!(
+                        "the numbers of received sessions cannot be recorded: {error}"
+                    ))),
+                }
+            }
+        }
+    }
 }
 
 /// Runs one receiver in its thread, and the hook after a complete session. The next receiver does not wait for the hook.

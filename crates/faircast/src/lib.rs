@@ -109,7 +109,7 @@ pub use faircast_transport::relay::{
 };
 pub use faircast_transport::{Class, Endpoint, Error, Event, ReceiveReport, SendReport, SessionFilter};
 pub use faircast_wire::{
-    GroupKey, HopKey, KeyError, KeyRing, SigningKey, Spacing, TransferId, VerifyKey, VerifyKeys,
+    GroupKey, HopKey, KeyError, KeyRing, Series, SigningKey, Spacing, TransferId, VerifyKey, VerifyKeys,
 };
 
 /// Configurations of sessions: rarely used options, and the types of all options.

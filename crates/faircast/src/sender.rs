@@ -5,8 +5,8 @@ use crate::object::Extraneous;
 use crate::session::{self, Session};
 use crate::{
     Content, Delta, Error, Event, FollowLinks, GroupKey, Input, LayerInput, MemoryFile, OneWay, Preserve,
-    Rate, ReceiptKeys, RequiredHost, SendConfig, SendReport, SigningKey, SlowReceiverPolicy, Spacing, Stop,
-    Unicast, Unreadable,
+    Rate, ReceiptKeys, RequiredHost, SendConfig, SendReport, Series, SigningKey, SlowReceiverPolicy, Spacing,
+    Stop, Unicast, Unreadable,
 };
 use faircast_core::schemes::Scheme;
 use faircast_core::spec::SpecError;
@@ -150,6 +150,13 @@ impl Sender {
     /// When the scheme or option does not exist.
     pub fn congestion_control(self, written: &str) -> Result<Sender, SpecError> {
         Ok(self.scheme(written.parse()?))
+    }
+
+    /// Numbers the session in a series of sessions of this source. Receivers learn the number ([`Event::Numbered`](crate::Event)),
+    /// and so which sessions they have missed.
+    pub fn series(mut self, series: Series) -> Sender {
+        self.config.series = Some(series);
+        self
     }
 
     /// Sets the spacing of the groups of a layered scheme.

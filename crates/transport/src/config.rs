@@ -9,7 +9,7 @@ use crate::session_filter::SessionFilter;
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span};
-use faircast_wire::{GroupKey, KeyRing, SigningKey, Spacing, VerifyKey, VerifyKeys};
+use faircast_wire::{GroupKey, KeyRing, Series, SigningKey, Spacing, VerifyKey, VerifyKeys};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -298,6 +298,8 @@ pub struct SendConfig {
     /// part. A pattern matches a host name in full, or up to its first dot; case is ignored. All patterns together have at most 63
     /// bytes, with a comma between two of them.
     pub to_hosts: Vec<String>,
+    /// Place of the session in a series of sessions of this source, from which receivers learn which sessions they have missed.
+    pub series: Option<Series>,
     /// Hosts that must receive all content. The session starts when these hosts have joined, and the report lists absent hosts.
     pub required: Vec<RequiredHost>,
     /// Accepted keys for receipts: each receiver must sign its receipt with one of these keys. If no keys are set, receipts are
@@ -541,6 +543,7 @@ impl SendConfig {
             sign: None,
             expect: None,
             to_hosts: Vec::new(),
+            series: None,
             required: Vec::new(),
             receipts: None,
             join_timeout: Duration::from_secs(10),

@@ -7,7 +7,7 @@ use crate::object::LeftOut;
 use crate::receipts::{ReceiptReport, ReceiptsReport};
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::Rate;
-use faircast_wire::TransferId;
+use faircast_wire::{Series, TransferId};
 use serde::{Deserialize, Serialize};
 pub use states::{Busy, Condition, Counts, RateCut, ReceiverState};
 use std::fmt;
@@ -67,6 +67,29 @@ pub enum Event {
         host: String,
         /// Address.
         address: SocketAddr,
+    },
+    /// The session has a place in a series of sessions of its source. At a receiver, this event follows [`Event::Joined`].
+    Numbered {
+        /// Random number of the series.
+        #[serde(serialize_with = "json::hex")]
+        series: u64,
+        /// Number of the session in the series; the first one has the number 1.
+        number: u64,
+        /// Name of the file, at a source that watches a directory.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
+    /// At a receiver that records a series: sessions of the series have not been received.
+    Missed {
+        /// Random number of the series.
+        #[serde(serialize_with = "json::hex")]
+        series: u64,
+        /// Host name of the source.
+        host: String,
+        /// Number of the first of these sessions.
+        first: u64,
+        /// Number of the last of these sessions.
+        last: u64,
     },
     /// At a receiver: another source sends to the group. The receiver ignores the session of the other source.
     OtherSource {
@@ -149,6 +172,11 @@ impl Event {
     /// Returns a warning with this text.
     pub fn warning(message: impl Into<String>) -> Event {
         Event::Warning { message: message.into(), concerns: None }
+    }
+
+    /// Returns the event of a session with this place in a series.
+    pub const fn of_series(Series { id, number }: Series) -> Event {
+        Event::Numbered { series: id, number, name: None }
     }
 
     /// Returns a warning with this text about this setting.

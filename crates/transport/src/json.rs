@@ -49,6 +49,14 @@ pub mod seconds {
     }
 }
 
+/// Writes a random number in hexadecimal.
+///
+/// # Errors
+/// Errors of the serializer.
+pub fn hex<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{number:016x}"))
+}
+
 /// Writes a rate in bit/s, if present.
 ///
 /// # Errors

@@ -24,7 +24,7 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Time};
 use faircast_wire::encode::MAX_ANNOUNCE;
 use faircast_wire::{
-    Form, KeyRing, Name, ReceiverCodec, SourceCodec, Spacing, TransferId, data_header_len, group_of,
+    Form, KeyRing, Name, ReceiverCodec, Series, SourceCodec, Spacing, TransferId, data_header_len, group_of,
 };
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -202,7 +202,8 @@ fn source_at(
             most: Name::MAX,
         }));
     }
-    let to_hosts = patterns(&config.to_hosts, datagram)?;
+    let numbers = if config.series.is_some() { 1 + size_of::<Series>() } else { 0 };
+    let to_hosts = patterns(&config.to_hosts, datagram.saturating_sub(numbers))?;
     let expect = expected(&config);
     let setup = source::Setup {
         codec: SourceCodec::new(session, config.key.as_ref(), salt),
@@ -224,6 +225,7 @@ fn source_at(
         day_limits: config.day_limits,
         expect,
         to_hosts,
+        series: config.series,
         required: config.required,
         join_timeout: config.join_timeout,
         not_before: at.session_time(config.start_at),

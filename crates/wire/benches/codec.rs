@@ -64,6 +64,7 @@ fn announce() -> Message<'static> {
         options: Name::EMPTY,
         signer: 0,
         to_hosts: Name::EMPTY,
+        series: None,
         signature: None,
     })
 }

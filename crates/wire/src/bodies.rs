@@ -2,7 +2,8 @@
 
 use crate::codec::Quantised;
 use crate::codec::{
-    BitRate, Bits32, Codec, Counter, Fraction, PacketSize, RareName, Rounded, U24, U32OrNone, U64OrNone,
+    BitRate, Bits32, Codec, Counter, Fraction, PacketSize, RareName, RareSeries, Rounded, U24, U32OrNone,
+    U64OrNone,
 };
 use crate::error::{EncodeError, ParseError};
 use crate::field::{Layout, Shape, fields_of, len_of};
@@ -201,6 +202,7 @@ body! {
         options: Name, "options of the scheme that differ from its preset; at most 63 bytes";
         signer: Bits32, "for signed content: fingerprint of the source's public key; 0: not signed";
         to_hosts: RareName, "patterns of the host names of the receivers that take part, separated by commas; `*` stands for any characters. Nothing: all receivers; at most 63 bytes";
+        series: RareSeries, "place of the session in a series of sessions: random number of the series (8 bytes), then the number of the session, from 1 (8 bytes)";
         signature: Option<[u8; 64]>, "for signed content: the source's signature over all values that relays may not change";
     }
 }

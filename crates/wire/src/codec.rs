@@ -8,6 +8,7 @@ use crate::field::{Field, Shape};
 use crate::key::KeyId;
 use crate::message::{Activity, Announce, MemberState, Name, OrderAction, RefusalReason, TransferId, Words};
 use crate::reader::Reader;
+use crate::series::Series;
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{Cause, Echo, Hole, Holes, Knows, LayerStates, ReceiverId, Seq, ShortId};
 use faircast_core::time::Span;
@@ -82,6 +83,8 @@ pub(crate) enum Fraction {}
 pub(crate) enum PacketSize {}
 /// A name that takes no bytes when it is empty. Readers that do not know the field refuse a message with such a name.
 pub(crate) enum RareName {}
+/// The place in a series. Readers that do not know the field refuse a message with it.
+pub(crate) enum RareSeries {}
 
 impl U24 {
     pub(crate) const MAX: u32 = 0xff_ffff;
@@ -558,40 +561,56 @@ macro_rules! texts {
 
 texts! { Name Words }
 
-impl RareName {
-    /// The byte before the text. The next field begins with a byte 0 or 1.
-    const MARK: u8 = 2;
+/// Fields that take no bytes when they are empty. Otherwise a byte precedes the value, with which the next field never begins.
+macro_rules! rare {
+    ($($codec:ident = $mark:literal, $shape:expr, $value:ty: $empty:expr, $put:expr, $read:expr, $any:expr;)*) => {$(
+        impl Codec for $codec {
+            type Value = $value;
+            const SHAPE: Shape = $shape;
+
+            #[inline]
+            fn put(out: &mut Vec<u8>, field: &'static str, value: &$value) -> Result<(), EncodeError> {
+                if *value == $empty {
+                    return Ok(());
+                }
+                out.push($mark);
+                $put(out, field, value)
+            }
+
+            #[inline]
+            fn read(r: &mut Reader<'_>, field: &'static str) -> Result<$value, ParseError> {
+                if r.rest().first() != Some(&$mark) {
+                    return Ok($empty);
+                }
+                r.take(field, 1)?;
+                match $read(r, field)? {
+                    value if value == $empty => Err(ParseError::BadValue { field, value: 0 }),
+                    value => Ok(value),
+                }
+            }
+
+            #[cfg(feature = "testing")]
+            fn any() -> BoxedStrategy<$value> {
+                prop_oneof![Just($empty), $any].boxed()
+            }
+        }
+    )*};
 }
 
-impl Codec for RareName {
-    type Value = Name;
-    const SHAPE: Shape = Shape::RareText(Name::MAX);
+rare! {
+    RareName = 2, Shape::RareText(Name::MAX), Name: Name::EMPTY, Name::put, Name::read, Name::any();
+    RareSeries = 3, Shape::Rare(16), Option<Series>: None, put_series, read_series,
+        any::<(u64, u64)>().prop_map(|(id, number)| Some(Series { id, number }));
+}
 
-    #[inline]
-    fn put(out: &mut Vec<u8>, _field: &'static str, value: &Name) -> Result<(), EncodeError> {
-        if !value.is_empty() {
-            out.push(RareName::MARK);
-            put_text(out, value.as_str());
-        }
-        Ok(())
-    }
+fn put_series(out: &mut Vec<u8>, field: &'static str, series: &Option<Series>) -> Result<(), EncodeError> {
+    let Some(Series { id, number }) = series else { return Ok(()) };
+    u64::put(out, field, id)?;
+    u64::put(out, field, number)
+}
 
-    #[inline]
-    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<Name, ParseError> {
-        if r.rest().first() != Some(&RareName::MARK) {
-            return Ok(Name::EMPTY);
-        }
-        r.take(field, 1)?;
-        match Name::read(r, field)? {
-            name if name.is_empty() => Err(ParseError::BadValue { field, value: 0 }),
-            name => Ok(name),
-        }
-    }
-
-    #[cfg(feature = "testing")]
-    fn any() -> BoxedStrategy<Name> {
-        prop_oneof![Just(Name::EMPTY), Name::any()].boxed()
-    }
+fn read_series(r: &mut Reader<'_>, field: &'static str) -> Result<Option<Series>, ParseError> {
+    Ok(Some(Series { id: u64::read(r, field)?, number: u64::read(r, field)? }))
 }
 
 /// Writes a text of at most 255 bytes after its length.

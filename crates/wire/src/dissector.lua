@@ -171,6 +171,11 @@ function Cursor:fields(fields, tree)
         if len > 63 then self:fail(field.name .. " is too long") end
         if len > 0 then tree:add(field.proto, self:take(len, field.name)) end
       end
+    elseif shape == "rare" then
+      if self:left() > 0 and self.buffer(self.at, 1):uint() == 3 then
+        self:take(1, field.name)
+        tree:add(field.proto, self:take(field.len, field.name))
+      end
     elseif shape == "optional" then
       local has = self:take(1, field.name):uint()
       if has > 1 then self:fail(field.name .. " is neither there nor not") end

@@ -39,6 +39,8 @@ pub enum Shape {
     Text(usize),
     /// Nothing, or a byte 2 and a text of at most this many bytes. The next field never begins with a byte 2.
     RareText(usize),
+    /// Nothing, or a byte 3 and this many bytes. The next field never begins with a byte 3.
+    Rare(usize),
     /// These fields, one after the other. They are shown in place of the group.
     Group(&'static [Field]),
     /// Two bytes: the number of entries of the next list that has no count yet.
@@ -72,7 +74,9 @@ impl Shape {
             Shape::Float => Some(4),
             Shape::Address => Some(18),
             Shape::Group(fields) => fixed_len(fields),
-            Shape::Optional(_) | Shape::Text(_) | Shape::RareText(_) | Shape::List(_) => None,
+            Shape::Optional(_) | Shape::Text(_) | Shape::RareText(_) | Shape::Rare(_) | Shape::List(_) => {
+                None
+            }
         }
     }
 }
@@ -106,14 +110,14 @@ pub(crate) const fn len_of(fields: &[Field]) -> usize {
     }
 }
 
-/// Returns the maximum length of these fields in bytes, without rare texts and the entries of their lists.
+/// Returns the maximum length of these fields in bytes, without rare fields and the entries of their lists.
 pub(crate) const fn max_without_lists(fields: &[Field]) -> usize {
     let (mut sum, mut at) = (0, 0);
     while at < fields.len() {
         sum += match fields[at].shape {
             Shape::Optional(len) => 1 + len,
             Shape::Text(most) => 1 + most,
-            Shape::RareText(_) | Shape::List(_) => 0,
+            Shape::RareText(_) | Shape::Rare(_) | Shape::List(_) => 0,
             Shape::Group(fields) => max_without_lists(fields),
             _ => len_of(&[fields[at]]),
         };

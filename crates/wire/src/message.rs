@@ -7,6 +7,7 @@ use crate::key::KeyId;
 use crate::layers::Spacing;
 pub use crate::name::{Name, NameTooLong, Words};
 use crate::receipt::Receipt;
+use crate::series::Series;
 use crate::signature::Signature;
 use crate::withdrawn::{Withdrawn, WithdrawnPart};
 use faircast_core::packet::{Data, Echo, Layer, ReceiverId, Report, Seq, SessionId};
@@ -120,6 +121,8 @@ pub struct Announce {
     /// Patterns of the host names of the receivers that take part, separated by commas; `*` stands for any characters. If empty, all
     /// receivers take part. Older programs refuse an announcement with patterns.
     pub to_hosts: Name,
+    /// The place of this session in a series of the source. Older programs refuse an announcement with it.
+    pub series: Option<Series>,
     /// The source's signature, when its content is signed ([`Announce::sign`]).
     pub signature: Option<Signature>,
 }

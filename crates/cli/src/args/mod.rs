@@ -5,6 +5,7 @@ pub mod formats;
 mod receipt;
 pub mod relay;
 mod unanswered;
+mod watched;
 
 use crate::{day, values};
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -24,6 +25,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 pub use unanswered::Unanswered;
+pub use watched::Watched;
 
 /// Send files and live streams to many receivers over IP multicast, with TCP-fair congestion control.
 #[derive(Debug, Parser)]
@@ -326,7 +328,7 @@ impl OutputOptions {
     tar c src | faircast send - --name src.tar")]
 pub struct Send {
     /// Files, directories and block devices; `-` is standard input
-    #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    #[arg(required_unless_present = "watch", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
     /// Session.
     #[command(flatten)]
@@ -337,6 +339,9 @@ pub struct Send {
     /// Transmission without feedback.
     #[command(flatten)]
     pub unanswered: Unanswered,
+    /// Watched directory.
+    #[command(flatten)]
+    pub watched: Watched,
     /// Start to send at this time: `HH:MM` today or tomorrow, or a date and time as in `2026-12-24T02:00`. Receivers join from
     /// now on; Enter or `faircast start` starts the session earlier
     #[arg(help_heading = "Receivers", long, value_name = "TIME", value_parser = day::start_time)]

@@ -1,8 +1,10 @@
 //! Sessions without feedback, from a host that receives nothing.
 
-use crate::kit::{Ended, Running, Stage};
+use crate::kit::{Ended, Running, Stage, must};
 use faircast_testkit::{Damage, Lab, LabPlan, Root, require_root};
-use std::time::Duration;
+use serde_json::Value;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Drops all packets to the source.
 const DIODE: &str = "nft add table ip diode && nft 'add chain ip diode input { type filter hook input priority 0; policy drop; }' && \
@@ -149,4 +151,58 @@ fn session_to_one_host_needs_a_static_neighbour_entry() {
     is_honest(&send().succeeds(40), 3.0);
     receiver.succeeds(40);
     assert!(stage.has("r0", &file));
+}
+
+/// Needs a kernel: a host that receives nothing, and events of a directory.
+#[test]
+fn lost_session_of_a_watched_directory_is_named_by_its_number() {
+    let Some(root) = require_root() else { return };
+    let loss = Damage::loss(0.01);
+    let stage = stage(&root, Lab::plan().damage([0], loss));
+    let (key, sign) = keys(&stage);
+    let (inbox, sent, public) = (stage.text("inbox"), stage.text("sent"), format!("{sign}.pub"));
+    must(std::fs::create_dir(&inbox));
+    let mut receiver = stage.recv(0, "r0", &["--one-way", "--serve", "--key", &key, "--verify-key", &public]);
+    let watch = ["--watch", &inbox, "--sent-to", &sent, "--one-way", "--rate", "20M", "--repeat", "2"];
+    let signed = ["--burst", "0.5", "--key", &key, "--sign-key", &sign];
+    let mut source = stage.send(&[], &[&watch[..], &signed].concat());
+    let path = |number: u32| format!("{sent}/file{number}");
+    for number in 1..=5 {
+        if number == 3 {
+            stage.lab.damage(stage.lab.receiver(0), Damage::loss(1.0));
+        }
+        let made = stage.file(&format!("made{number}"), 200_000 + number as usize);
+        must(std::fs::rename(made, format!("{inbox}/file{number}")));
+        source.prints(&format!("\"number\":{number},\"name\":\"file{number}\""), 20);
+        let end = Instant::now() + Duration::from_secs(120);
+        while !Path::new(&path(number)).exists() {
+            assert!(Instant::now() < end, "file {number} was not sent");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        stage.lab.damage(stage.lab.receiver(0), loss);
+    }
+    receiver.prints("\"event\":\"missed\"", 20);
+    let record = stage.path("r0").join(".faircast/sequences.json");
+    let record = || serde_json::from_slice::<Value>(&std::fs::read(&record).unwrap_or_default());
+    let end = Instant::now() + Duration::from_secs(60);
+    while !record().is_ok_and(|record| record["sources"][0]["last"] == 5) {
+        assert!(Instant::now() < end, "{:?}", record());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let (one, is) = (&must(record())["sources"][0], |number: u32| stage.has("r0", &path(number)));
+    assert_eq!(
+        (&one["first"], &one["received"], one["missing"].as_array().map(Vec::len)),
+        (&1.into(), &4.into(), Some(1))
+    );
+    assert_eq!((&one["missing"][0]["first"], &one["missing"][0]["last"]), (&3.into(), &3.into()));
+    assert_eq!([1, 2, 3, 4, 5].map(is), [true, true, false, true, true]);
+    source.task.interrupt();
+    receiver.task.interrupt();
+    assert_eq!(source.ends(20).code, 0);
+    let received = receiver.ends(20);
+    let missed = received.all("missed").next().expect("the receiver names it");
+    assert_eq!(
+        (&missed["first"], &missed["last"], &missed["host"]),
+        (&3.into(), &3.into(), &"source".into())
+    );
 }

@@ -150,6 +150,7 @@ fn leaping_stream() -> Vec<u8> {
             name: Name::EMPTY,
             signer: 0,
             to_hosts: Name::EMPTY,
+            series: None,
             signature: None,
         })
     };

@@ -167,6 +167,7 @@ impl Setting {
             day_limits: None,
             expect: None,
             to_hosts: Name::EMPTY,
+            series: None,
             required: Vec::new(),
             join_timeout: IDLE_TIMEOUT,
             not_before: Time::ZERO,

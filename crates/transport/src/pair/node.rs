@@ -26,8 +26,8 @@ use faircast_core::time::{Rate, Span, Time};
 use faircast_host::pipe::Feeder;
 use faircast_net::Ecn;
 use faircast_wire::{
-    Announce, Form, GroupKey, Name, ReceiverCodec, SigningKey, SourceCodec, Spacing, TransferId, VerifyKeys,
-    data_header_len,
+    Announce, Form, GroupKey, Name, ReceiverCodec, Series, SigningKey, SourceCodec, Spacing, TransferId,
+    VerifyKeys, data_header_len,
 };
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -71,6 +71,7 @@ pub(super) struct Offer {
     day_limits: Option<DayLimits>,
     expect: Option<u32>,
     to_hosts: &'static str,
+    pub(super) series: Option<Series>,
     required: Vec<RequiredHost>,
     join_timeout: Duration,
     not_before: Time,
@@ -107,6 +108,7 @@ impl Offer {
             day_limits: None,
             expect: None,
             to_hosts: "",
+            series: None,
             required: Vec::new(),
             join_timeout: Duration::from_secs(10),
             not_before: Time::ZERO,
@@ -377,6 +379,7 @@ impl SourceNode {
             name: empty,
             signer: 0,
             to_hosts: Name::EMPTY,
+            series: None,
             signature: None,
         }
     }
@@ -453,6 +456,7 @@ impl SourceNode {
             day_limits: offer.day_limits.clone(),
             expect: offer.expect,
             to_hosts: Name::new(offer.to_hosts).expect("short patterns"),
+            series: offer.series,
             required: offer.required.clone(),
             join_timeout: offer.join_timeout,
             not_before: offer.not_before,

@@ -6,7 +6,7 @@ use crate::endpoint::Endpoint;
 use crate::error::{EndReason, Error, JoinObstacle, TransferError};
 use crate::event::Event;
 use faircast_core::schemes::{CATALOGUE, Scheme};
-use faircast_wire::{GroupKey, SigningKey, VerifyKeys};
+use faircast_wire::{GroupKey, Series, SigningKey, VerifyKeys};
 use std::time::Duration;
 
 const BYTES: u64 = 1_500_000;
@@ -273,6 +273,23 @@ fn one_way_source_ends_after_its_duration_or_a_stop_request() {
     net.run_to_end(secs(1));
     let report = net.sources[source].report();
     assert!(report.stopped && !report.ok, "not even once: {report:?}");
+}
+
+#[test]
+fn receivers_learn_the_number_of_a_signed_session() {
+    let (key, sign) = (GroupKey::from_bytes([7; 32]), SigningKey::from_seed([5; 32]));
+    let series = Series { id: 0xfc, number: 41 };
+    let mut net = Net::new(13);
+    let all = receivers(&mut net, 1, 0.01, Some(&key));
+    net.receivers[0].verify = Some(VerifyKeys::from(sign.verify_key()));
+    net.start_receiver(0);
+    let mut offer = Offer::bytes(BYTES).sealed(key).signed(sign).one_way_at_mbps(8.0, THRICE);
+    offer.series = Some(series);
+    let source = net.source(offer);
+    net.run_to_end(secs(30));
+    net.assert_all_verified(source, all);
+    let numbered = net.receivers[0].events.iter().filter(|(_, event)| *event == Event::of_series(series));
+    assert_eq!(numbered.count(), 1);
 }
 
 /// Prints the table of `docs/one-way.md`.

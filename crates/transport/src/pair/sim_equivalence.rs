@@ -605,10 +605,10 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         day_limits: None,
         expect: Some(star.leaves.len() as u32),
         to_hosts: faircast_wire::Name::EMPTY,
+        series: None,
         required: Vec::new(),
-        // The timeouts below exceed the duration of every run, so that the source gives up no silent receiver.
         ttl: 1,
-        join_timeout: Duration::from_secs(3600),
+        join_timeout: Duration::from_secs(3600), // longer than every run, so that no silent receiver is given up
         not_before: Time::ZERO,
         start: crate::config::StartNow::default(),
         idle_timeout: Duration::from_secs(3600),

@@ -231,6 +231,7 @@ mod tests {
             name: Default::default(),
             signer: 0,
             to_hosts: faircast_wire::Name::EMPTY,
+            series: None,
             signature: None,
         }
     }

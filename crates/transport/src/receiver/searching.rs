@@ -369,6 +369,7 @@ impl ReceiverSession {
             host: announce.name.as_str().to_owned(),
             address: from,
         });
+        self.events.extend(announce.series.map(Event::of_series));
     }
 }
 
@@ -409,6 +410,7 @@ mod tests {
             name: Name::EMPTY,
             signer: 0,
             to_hosts: Name::EMPTY,
+            series: None,
             signature: None,
         }
     }

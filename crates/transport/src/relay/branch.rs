@@ -138,6 +138,7 @@ impl Branch {
             day_limits: None,
             expect: None,
             to_hosts: faircast_wire::Name::EMPTY,
+            series: None,
             required: Vec::new(),
             join_timeout: FOR_EVER,
             not_before: Time::ZERO,

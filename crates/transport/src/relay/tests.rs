@@ -46,6 +46,7 @@ fn announce(last: u8, hops: u8) -> Announce {
         name: Name::EMPTY,
         signer: 0,
         to_hosts: Name::EMPTY,
+        series: None,
         signature: None,
     }
 }

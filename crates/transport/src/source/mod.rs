@@ -51,7 +51,9 @@ use faircast_core::packet::{Data, Flags, Layer, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{Scheme, StatedRate};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{DataPacket, MemberState, Name, Signed, SigningKey, SourceCodec, Spacing, TransferId};
+use faircast_wire::{
+    DataPacket, MemberState, Name, Series, Signed, SigningKey, SourceCodec, Spacing, TransferId,
+};
 use pace::Pace as Pacing;
 use pages::Pages;
 use reachability::SendTimes;
@@ -110,6 +112,7 @@ pub(crate) struct Setup {
     pub(crate) expect: Option<u32>,
     /// Patterns of the host names of the receivers that take part, separated by commas; empty: all receivers.
     pub(crate) to_hosts: Name,
+    pub(crate) series: Option<Series>,
     /// Hosts that must receive all content.
     pub(crate) required: Vec<RequiredHost>,
     pub(crate) join_timeout: Duration,
@@ -196,6 +199,7 @@ struct Fixed {
     day_limits: Option<DayLimits>,
     expect: Option<u32>,
     to_hosts: Name,
+    series: Option<Series>,
     join_timeout: Span,
     not_before: Time,
     start: StartNow,
@@ -289,6 +293,7 @@ impl SourceSession {
                 day_limits: setup.day_limits,
                 expect: setup.expect,
                 to_hosts: setup.to_hosts,
+                series: setup.series,
                 join_timeout: span(setup.join_timeout),
                 not_before: setup.not_before,
                 start: setup.start,

@@ -65,6 +65,7 @@ impl SourceSession {
             name: Name::clipped(&self.setup.name),
             signer: 0,
             to_hosts: self.setup.to_hosts,
+            series: self.setup.series,
             signature: None,
         };
         if let Some(Err(error)) = self.pages.as_ref().map(|pages| pages.sign(&mut announce)) {

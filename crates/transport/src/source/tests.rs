@@ -149,6 +149,7 @@ impl Run {
             day_limits: None,
             expect: Some(1),
             to_hosts: Name::EMPTY,
+            series: None,
             required: Vec::new(),
             join_timeout: Duration::from_secs(10),
             not_before: Time::ZERO,

@@ -11,8 +11,8 @@ use faircast_core::packet::{
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
     Activity, Announce, Attach, DataPacket, GroupKey, Hashes, Invite, KeyId, Member, MemberState, Message,
-    Name, Need, Order, OrderAction, Receipt, Refusal, RefusalReason, Request, Scheduled, Signed, SigningKey,
-    Status, SymbolMap, Token, TransferId, Tree, TreeNode, Verified, Welcome, Window, Withdrawn,
+    Name, Need, Order, OrderAction, Receipt, Refusal, RefusalReason, Request, Scheduled, Series, Signed,
+    SigningKey, Status, SymbolMap, Token, TransferId, Tree, TreeNode, Verified, Welcome, Window, Withdrawn,
     WithdrawnPart, Words,
 };
 use std::net::SocketAddr;
@@ -118,6 +118,7 @@ pub fn announce() -> Announce {
         options: Name::new("beta=0.7,start=linear").expect("short"),
         signer: 0,
         to_hosts: Name::EMPTY,
+        series: None,
         signature: None,
     }
 }
@@ -255,6 +256,8 @@ pub fn from_source() -> Vec<(&'static str, Message<'static>)> {
     all.push(("stream", Message::Announce(stream)));
     let to_hosts = Name::new("lab-*,server").expect("short");
     all.push(("targeted announce", Message::Announce(Announce { to_hosts, ..announce() })));
+    let series = Some(Series { id: 0x0123_4567_89ab_cdef, number: 41 });
+    all.push(("numbered announce", Message::Announce(Announce { series, ..announce() })));
     all.push(("status", Message::Status(status())));
     let signature = [*b"half of a signature, 32 bytes of", *b" it, and the other half of these"];
     let signature: [u8; 64] = signature.as_flattened().try_into().expect("two halves");
