@@ -1,13 +1,16 @@
 //! `--report`: the outcome of every receiver, in a file for scripts and continuous integration.
 
 use crate::failure::{Failure, Usage, number, number_of_session};
+use crate::json::Line;
+use crate::page::Record;
 use crate::safe;
 use crate::shortfall::sent_failure;
+use crate::system;
 use crate::wording;
 use faircast::error::StartError;
 use faircast::event::{ReceiverOutcome, ReceiverReport};
 use faircast::receipts::ReceiptsReport;
-use faircast::{Error, Rate, RequiredHost, SendReport};
+use faircast::{Error, Event, Rate, RequiredHost, SendReport};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -19,10 +22,29 @@ use std::thread;
 use std::time::Duration;
 
 /// Format of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Format {
     Json,
     JUnit,
+    /// A page for browsers, with the record of the session.
+    Page(Record),
+}
+
+impl Format {
+    /// Returns the format of a file by the suffix of its name.
+    fn of(path: &Path) -> io::Result<Format> {
+        let suffix = path.extension().unwrap_or_default();
+        if suffix.eq_ignore_ascii_case("xml") {
+            return Ok(Format::JUnit);
+        }
+        if suffix.eq_ignore_ascii_case("html") || suffix.eq_ignore_ascii_case("htm") {
+            let without = || {
+                io::Error::new(io::ErrorKind::Unsupported, "this build writes no pages; use .json or .xml")
+            };
+            return Record::new("send").map(Format::Page).ok_or_else(without);
+        }
+        Ok(Format::Json)
+    }
 }
 
 /// Time limit for the reader of a pipe.
@@ -113,11 +135,22 @@ impl ReportFile {
     /// # Errors
     /// [`Usage`] when the file cannot be created.
     pub fn create(path: &Path) -> Result<ReportFile, Usage> {
-        let is_xml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xml"));
-        let format = if is_xml { Format::JUnit } else { Format::Json };
-        match Place::create(path) {
-            Ok(place) => Ok(ReportFile { path: path.to_owned(), place, format }),
+        let created = Format::of(path).and_then(|format| Ok((format, Place::create(path)?)));
+        match created {
+            Ok((format, place)) => Ok(ReportFile { path: path.to_owned(), place, format }),
             Err(source) => Err(Usage::Report { path: path.to_owned(), source }),
+        }
+    }
+
+    /// Returns whether the report shows the course of the session, and therefore needs its events.
+    pub const fn shows_course(&self) -> bool {
+        matches!(self.format, Format::Page(_))
+    }
+
+    /// Stores an event of the session, if the report shows its course.
+    pub fn note(&mut self, event: &Event) {
+        if let Format::Page(record) = &mut self.format {
+            record.note(event);
         }
     }
 
@@ -172,12 +205,30 @@ fn text(format: Format, outcome: &Result<SendReport, Error>, required: &[Require
     match format {
         Format::Json => json(&report),
         Format::JUnit => junit(&report),
+        Format::Page(mut record) => page(&mut record, outcome, &report),
     }
 }
 
 fn json(report: &Report<'_>) -> String {
     let text = serde_json::to_string_pretty(report).expect("numbers and texts are JSON");
     format!("{}\n", safe::json(&text))
+}
+
+/// Returns the report as a page for browsers.
+fn page(record: &mut Record, outcome: &Result<SendReport, Error>, report: &Report<'_>) -> String {
+    match outcome {
+        Ok(sent) => {
+            if let Some(failure) = sent_failure(sent) {
+                record.end(&Line::failure(&failure));
+            }
+            record.end(&Line::done(sent, system::cpu_seconds()));
+        }
+        Err(_) => {
+            record.end(&serde_json::json!({ "event": "error", "message": report.error }));
+            record.end(&Line::failed());
+        }
+    }
+    record.page(report)
 }
 
 /// Returns the report as JUnit XML. It has a test case for each receiver. If the session failed for another reason, it also has a
@@ -372,6 +423,30 @@ mod tests {
         report.write(&Ok(dropped()), &[]).expect("it is read");
         let printed = reader.join().expect("it reads").expect("it is a pipe");
         assert!(printed.contains("\"exit_code\": 4"), "{printed}");
+    }
+
+    #[test]
+    #[cfg(feature = "page")]
+    fn report_as_a_page_has_the_outcome_and_the_error() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("lab.HTML");
+        let mut report = ReportFile::create(&path).expect("the directory is ours");
+        assert!(report.shows_course());
+        report.note(&Event::warning("a note".to_owned()));
+        report.write(&Ok(dropped()), &[]).expect("the directory is ours");
+        let page = std::fs::read_to_string(path).expect("it is written");
+        let state = page.split("id=\"state\">").nth(1).and_then(|rest| rest.split("</script>").next());
+        let state: Value = serde_json::from_str(state.expect("the state")).expect("JSON");
+        assert_eq!(state["report"]["receivers"][1]["reason"], "dropped: too slow");
+        let session = &state["sessions"][0];
+        assert_eq!(
+            (&session["end"]["ok"], &session["notes"][0]["message"]),
+            (&false.into(), &"a note".into())
+        );
+        assert!(
+            session["error"]["message"].as_str().is_some_and(|text| text.contains("lab-02")),
+            "{session}"
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::printer::{self, EventPrinter, Human, Keyboard, Level, Reader, Role};
 use crate::report::ReportFile;
 use crate::shortfall::{failure_kind, sent_shortfall};
 use crate::{buffers, hosts, key, receipt, system, units, wording};
-use faircast::config::{BadLimits, DayLimits, Multicast, Unicast, check_limits};
+use faircast::config::{BadLimits, DayLimits, Multicast, ReceiverEvents, Unicast, check_limits};
 use faircast::event::{HostOutcome, LayersReport};
 use faircast::object::{Existing, Extraneous, KeepPartial};
 use faircast::{
@@ -388,9 +388,12 @@ fn resolve_sending(
     config.idle_timeout = sending.timeout;
     config.datagram = sending.datagram;
     config.host = session.host.unwrap_or_else(faircast::host_name);
-    config.receiver_events = output_options.receiver_events();
     config.temporary = std::env::temp_dir();
     let report = sending.report.as_deref().map(ReportFile::create).transpose()?;
+    config.receiver_events = match &report {
+        Some(report) if report.shows_course() => ReceiverEvents::EverySecond,
+        _ => output_options.receiver_events(),
+    };
     let hook = sending.on_complete.map(Hook::of_source);
     Ok(Resolved { config, output_options, warnings, report, hook })
 }
@@ -468,10 +471,14 @@ pub fn send<'a>(
     drive: impl FnOnce(SendConfig, &mut dyn FnMut(Event), &Stop) -> Result<SendReport, Error>,
 ) -> Result<(), Failure> {
     let mut resolved = resolved;
-    let (file, required) = (resolved.report.take(), resolved.config.required.clone());
+    let (mut file, required) = (resolved.report.take(), resolved.config.required.clone());
     let mut written = Ok(());
     let drive = |config: SendConfig, events: &mut dyn FnMut(Event), stop: &Stop| {
-        let outcome = drive(config, events, stop);
+        let mut noted = |event| {
+            file.iter_mut().for_each(|file| file.note(&event));
+            events(event);
+        };
+        let outcome = drive(config, &mut noted, stop);
         if let Some(file) = file {
             written = file.write(&outcome, &required);
         }

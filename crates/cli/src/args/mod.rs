@@ -221,8 +221,8 @@ pub struct Sending {
         conflicts_with = "invite"
     )]
     pub to_hosts: Vec<String>,
-    /// Write the outcome of every receiver to this file when the session ends: as JUnit XML if the name ends in .xml,
-    /// otherwise as JSON
+    /// Write the outcome of every receiver to this file when the session ends: JUnit XML if the name ends in .xml, a page for
+    /// browsers if it ends in .html, otherwise JSON
     #[arg(help_heading = "Output", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub report: Option<PathBuf>,
     /// Run this command of the shell when all receivers are complete; variables describe the session (docs/hooks.md)

@@ -8,8 +8,10 @@
 //! texts are written outside of it. While nobody looks, the server sleeps.
 
 mod access;
+mod document;
 mod metrics;
 mod model;
+mod record;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -21,6 +23,7 @@ pub use access::Serves;
 use faircast::Event;
 pub use model::Of;
 use model::{Model, Update};
+pub use record::Record;
 use serde::Serialize;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

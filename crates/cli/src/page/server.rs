@@ -1,9 +1,8 @@
 //! The server of the page: HTTP/1.1 for few browsers, in one thread.
 
 use super::access::{Access, Refusal};
-use super::model::Update;
+use super::document::{PLOT_SCRIPT, PLOT_STYLE, SCRIPT, STYLE, line, served};
 use super::{Shared, metrics};
-use crate::safe;
 use http_body_util::channel::{Channel, Sender};
 use http_body_util::{Either, Full};
 use hyper::body::{Bytes, Incoming};
@@ -116,7 +115,7 @@ fn answer(request: &Request<Incoming>, access: &Access, shared: &Arc<Shared>) ->
         Err(Refusal::Path) => return text(StatusCode::NOT_FOUND, "no such page\n"),
     };
     match path {
-        "" => file("text/html; charset=utf-8", index(&shared.update_since(0))),
+        "" => file("text/html; charset=utf-8", served(&shared.update_since(0))),
         "page.js" => file("text/javascript; charset=utf-8", SCRIPT),
         "page.css" => file("text/css; charset=utf-8", STYLE),
         "uplot.js" => file("text/javascript; charset=utf-8", PLOT_SCRIPT),
@@ -172,18 +171,6 @@ async fn feed(shared: Arc<Shared>, mut browser: Sender<Bytes>, after: u64) {
     }
 }
 
-/// Returns an update as JSON in one line.
-fn line(update: &Update) -> String {
-    let text = serde_json::to_string(update).expect("numbers and texts are JSON");
-    safe::json(&text).into_owned()
-}
-
-/// Returns the page with the present state, so that it shows numbers without waiting for an update.
-fn index(update: &Update) -> String {
-    // Names of other hosts must not end the element.
-    INDEX.replace("{{state}}", &line(update).replace('<', "\\u003c"))
-}
-
 fn text(status: StatusCode, text: &'static str) -> Response<Body> {
     response(status, "text/plain; charset=utf-8", Either::Left(Full::new(text.into())))
 }
@@ -207,9 +194,3 @@ fn response(status: StatusCode, kind: &'static str, body: Body) -> Response<Body
     }
     response
 }
-
-const INDEX: &str = include_str!("assets/index.html");
-const SCRIPT: &str = include_str!("assets/page.js");
-const STYLE: &str = include_str!("assets/page.css");
-const PLOT_SCRIPT: &str = include_str!("assets/uplot.js");
-const PLOT_STYLE: &str = include_str!("assets/uplot.css");

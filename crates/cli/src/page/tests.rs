@@ -1,7 +1,7 @@
 use super::access::{Access, Refusal};
 use super::model::{MAX_NOTES, MAX_POINTS, MAX_SESSIONS, Model};
 use super::server::MAX_CONNECTIONS;
-use super::{Of, Page, Serves};
+use super::{Of, Page, Record, Serves};
 use crate::args::OutputOptions;
 use crate::json::Line;
 use faircast::event::{
@@ -288,12 +288,8 @@ fn model_has_bounds_and_keeps_the_whole_history() {
     );
 }
 
-/// The page in a browser, which gets its numbers from the server: they equal those of the events.
-#[test]
-fn browser_shows_the_numbers_of_the_events() {
-    let page = open();
-    page.note(Of::default(), &receivers());
-    page.note(Of::default(), &Event::Progress(progress(7)));
+/// Returns the document at an address after the scripts have run, or `None` without a browser.
+fn browsed(address: &str) -> Option<String> {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     let profile = format!("--user-data-dir={}", scratch.path().display());
     // A browser that does not end must not hold the tests.
@@ -306,13 +302,7 @@ fn browser_shows_the_numbers_of_the_events() {
             "--disable-gpu",
             "--disable-dev-shm-usage",
         ])
-        .args([
-            "--no-first-run",
-            "--disable-background-networking",
-            &profile,
-            "--dump-dom",
-            &page.urls()[0].1,
-        ])
+        .args(["--no-first-run", "--disable-background-networking", &profile, "--dump-dom", address])
         .env("HOME", scratch.path())
         .stderr(Stdio::null())
         .output()
@@ -320,9 +310,56 @@ fn browser_shows_the_numbers_of_the_events() {
     if browser.status.code() == Some(127) {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "cannot be skipped with CI=true: no chromium");
         eprintln!("skipped: no chromium");
-        return;
+        return None;
     }
-    let dom = String::from_utf8_lossy(&browser.stdout);
+    Some(String::from_utf8_lossy(&browser.stdout).into_owned())
+}
+
+/// The report as one file, without a server.
+#[test]
+fn browser_shows_the_report_of_a_session() {
+    let mut record = Record::new("send").expect("the build has pages");
+    record.note(&receivers());
+    for second in 1..=7 {
+        record.note(&Event::Progress(progress(second)));
+    }
+    record.end(&json!({ "event": "error", "message": "1 of 3 receivers is not complete" }));
+    let report = json!({ "receivers": [
+        { "host": "lab-08", "outcome": "verified", "verified_bytes": 2_000_000, "resumed_bytes": 0, "seconds": 7.0, "rate_bps": 3e6,
+          "loss": 0.0, "repair_symbols": 7, "reason": null },
+        { "host": "</script><b>lab-09", "outcome": "incomplete", "verified_bytes": 5, "resumed_bytes": 0, "seconds": 2.0, "rate_bps": 1e6,
+          "loss": 0.5, "repair_symbols": 0, "reason": "the disk is full" },
+    ]});
+    record.end(&json!({ "event": "done", "ok": false }));
+    let page = record.page(&report);
+    assert!(
+        !page.contains("src=") && !page.contains("{{state}}") && !page.contains("</script><b>"),
+        "{page}"
+    );
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    let path = scratch.path().join("report.html");
+    std::fs::write(&path, page).expect("the directory is ours");
+    let Some(dom) = browsed(&format!("file://{}", path.display())) else { return };
+    let shown = |text: &str| dom.find(text).unwrap_or_else(|| panic!("{text}: {dom}"));
+    shown("Not complete: 1 of 3 receivers is not complete");
+    shown(
+        "lab-07 limited the rate: congestion on its path, for 7.0 s (100 %), at 3.11 Mbit/s on average, 7 rate cuts",
+    );
+    let incomplete = shown("<th>&lt;/script&gt;&lt;b&gt;lab-09</th><td>✕ incomplete</td><td>5 B</td>");
+    assert!(
+        incomplete < shown("<th>lab-08</th><td>✓ verified</td><td>2.00 MB</td>"),
+        "the worst is first: {dom}"
+    );
+    shown("<td>the disk is full</td>");
+}
+
+/// The page in a browser, which gets its numbers from the server: they equal those of the events.
+#[test]
+fn browser_shows_the_numbers_of_the_events() {
+    let page = open();
+    page.note(Of::default(), &receivers());
+    page.note(Of::default(), &Event::Progress(progress(7)));
+    let Some(dom) = browsed(&page.urls()[0].1) else { return };
     let shown = |text: &str| assert!(dom.contains(text), "{text}: {dom}");
     shown("lab-07 limits the rate: 3.11 Mbit/s, loss 4.0 %");
     let event = to_value(progress(7)).expect("JSON");

@@ -114,7 +114,7 @@ impl Schema {
             self.section(&mut page, name, &format!("`{}`", name.split("_send").next().unwrap_or(name)));
         }
         page.push_str("\n# The report\n\n`send --report FILE` writes this object at the end of the session. If the name ends in `.xml`, it writes JUnit \
-             XML with a test case for each receiver.\nUntil then the file is empty.\n");
+             XML with a test case for each receiver; if it ends in `.html`, a page for browsers with the course of the session.\nUntil then the file is empty.\n");
         self.section(&mut page, "report", "`report`");
         page.push_str("\n# Types of fields\n");
         let parts = self.0["$defs"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());

@@ -129,6 +129,7 @@
     const now = one.progress, role = state.command === "recv" || (state.command === "relay" && one.branch == null) ? "recv" : "send";
     if (one.end) {
       const end = one.end;
+      if (!end.ok && end.receivers > 0) return [`Not complete: ${end.verified} of ${plural(end.receivers, "receiver")} verified`, one.error?.hint ?? ""];
       if (!end.ok) return [`Not complete: ${one.error?.message ?? "the session has failed"}`, one.error?.hint ?? ""];
       const took = `${bytes(end.bytes)} in ${time(end.seconds ?? 0)}, ${rate(end.goodput_bps)}`;
       return [role === "send" && end.verified != null ? `Done: ${end.verified} of ${plural(end.receivers, "receiver")} verified ${took}` : `Done: received ${took}`, ""];
@@ -189,6 +190,79 @@
       dd.dataset.value = value ?? "";
       put(dd, text);
     }
+  }
+
+  // ---- Limits of the rate ----
+  const LIMITS = {
+    congestion: (host) => host ? `${host} limited the rate: congestion on its path` : "Congestion control limited the rate",
+    window: (host) => host ? `${host} limited the rate: its disk, processor or reader was too slow` : "A receiver's disk, processor or reader limited the rate",
+    max: () => "The configured maximum limited the rate",
+    application: () => "This host limited the rate: it had no more data, or read too slowly",
+  };
+
+  /// The limits of the rate as sentences, the longest first.
+  function limitsOf(points) {
+    const all = new Map();
+    let whole = 0, cuts = 0;
+    for (const point of points) {
+      cuts += point.cuts?.length ?? 0;
+      const span = point.to - point.from;
+      whole += span;
+      if (!LIMITS[point.limited_by]) continue;
+      const host = ["congestion", "window"].includes(point.limited_by) ? point.host ?? "" : "";
+      const key = `${point.limited_by} ${host}`;
+      const known = all.get(key) ?? { by: point.limited_by, host, time: 0, bits: 0, cuts: 0 };
+      known.time += span;
+      known.bits += span * point.rate_bps;
+      known.cuts += point.cuts?.length ?? 0;
+      all.set(key, known);
+    }
+    const list = [...all.values()].sort((a, b) => b.time - a.time);
+    const lines = list.slice(0, 8).map((one) => {
+      const cut = one.cuts ? `, ${plural(one.cuts, "rate cut")}` : "";
+      return `${LIMITS[one.by](one.host)}, for ${time(one.time)} (${Math.round(100 * one.time / whole)} %), at ${rate(one.bits / one.time)} on average${cut}`;
+    });
+    const more = list.slice(8).reduce((sum, one) => sum + one.time, 0);
+    if (more > 0) lines.push(`${plural(list.length - 8, "other limit")}, for ${time(more)}`);
+    return lines;
+  }
+
+  function items(list, lines) {
+    const drawn = JSON.stringify(lines);
+    if (list.dataset.drawn === drawn) return;
+    list.dataset.drawn = drawn;
+    list.replaceChildren(...lines.map((text) => {
+      const li = document.createElement("li");
+      li.textContent = text;
+      return li;
+    }));
+  }
+
+  function limits(one) {
+    const lines = limitsOf(one?.points ?? []);
+    $("limits-part").hidden = lines.length === 0;
+    items($("limits"), lines);
+  }
+
+  /// The report of `--report FILE.html`: the receivers that are not complete first, then the slowest.
+  function report() {
+    const all = state.report?.receivers ?? [];
+    $("report-part").hidden = all.length === 0;
+    if ($("report").childElementCount === all.length) return;
+    const rank = (one) => (one.outcome === "verified" ? 1 : 0);
+    const sorted = [...all].sort((a, b) => rank(a) - rank(b) || b.seconds - a.seconds);
+    $("report").replaceChildren(...sorted.map((one) => {
+      const row = document.createElement("tr");
+      row.dataset.outcome = one.outcome;
+      const look = LOOKS[one.outcome === "verified" ? "done" : "failed"][0];
+      const values = [one.host, `${look} ${one.outcome}`, bytes(one.verified_bytes), bytes(one.resumed_bytes), time(one.seconds), rate(one.rate_bps), percent(one.loss), String(one.repair_symbols), one.reason ?? ""];
+      row.append(...values.map((text, at) => {
+        const cell = document.createElement(at === 0 ? "th" : "td");
+        cell.textContent = text;
+        return cell;
+      }));
+      return row;
+    }));
   }
 
   // ---- Receivers ----
@@ -401,7 +475,7 @@
     if (!total) return;
     const waited = [...one.receivers.values()].filter((r) => ["receiving", "done", "silent", "unreached"].includes(r.state));
     const all = one.end?.ok ? total : waited.length ? Math.min(...waited.map((r) => (r.state === "done" ? total : r.verified_bytes))) : state.command === "recv" ? now.bytes : 0;
-    const sent = one.end?.ok ? total : now.bytes;
+    const sent = one.end?.ok || one.end?.verified > 0 ? total : now.bytes;
     $("bar-sent").style.width = `${100 * Math.min(1, sent / total)}%`;
     $("bar-all").style.width = `${100 * Math.min(1, all / total)}%`;
     const text = state.command === "recv" ? `${bytes(sent)} of ${bytes(total)} verified` : `${bytes(sent)} of ${bytes(total)} sent; ${bytes(Math.min(all, total))} verified by all receivers that are waited for`;
@@ -445,14 +519,7 @@
   function notes(one) {
     const list = (one?.notes ?? []).slice(-30).map(note);
     $("notes-part").hidden = list.length === 0;
-    const drawn = JSON.stringify(list);
-    if ($("notes").dataset.drawn === drawn) return;
-    $("notes").dataset.drawn = drawn;
-    $("notes").replaceChildren(...list.reverse().map((text) => {
-      const li = document.createElement("li");
-      li.textContent = text;
-      return li;
-    }));
+    items($("notes"), list.reverse());
   }
 
   function choices() {
@@ -487,15 +554,17 @@
     put($("summary"), sub);
     put($("where"), `faircast ${state.command} on ${state.host}`);
     document.title = `${title} – faircast`;
-    const live = state.saved ? "saved" : state.ended ? "ended" : connected;
+    const live = state.report ? "report" : state.saved ? "saved" : state.ended ? "ended" : connected;
     put($("live"), live);
     $("live").dataset.live = live === "no connection" ? "no" : "yes";
     choices();
     receivers(one);
     content(one);
     history(one);
+    limits(one);
     numbers(one);
     relays(one);
+    report();
     notes(one);
     document.body.dataset.version = state.version;
   }

@@ -1,0 +1,41 @@
+//! The record of a session, for a report that is a page.
+
+use super::document;
+use super::model::{Model, Of};
+use faircast::Event;
+use serde::Serialize;
+use serde_json::{Value, to_value};
+
+/// Events of a session, within the bounds of the live page.
+#[derive(Debug)]
+pub struct Record(Model);
+
+impl Record {
+    /// Begins the record of a command. Returns `None` in a build without pages.
+    pub fn new(command: &'static str) -> Option<Record> {
+        Some(Record(Model::new(command, "report")))
+    }
+
+    /// Stores an event.
+    pub fn note(&mut self, event: &Event) {
+        self.0.note(Of::default(), event);
+    }
+
+    /// Stores one of the last lines of the session: its error, or its end.
+    pub fn end(&mut self, line: &impl Serialize) {
+        self.0.end(Of::default(), json(line));
+    }
+
+    /// Returns the page with the record and a report, as one file.
+    pub fn page(&self, report: &impl Serialize) -> String {
+        let mut state = json(&self.0.update_since(0));
+        state["saved"] = Value::Bool(true);
+        state["ended"] = Value::Bool(true);
+        state["report"] = json(report);
+        document::saved(&state)
+    }
+}
+
+fn json(value: &impl Serialize) -> Value {
+    to_value(value).expect("numbers and texts are JSON")
+}
