@@ -256,9 +256,17 @@ impl Members {
         member.reason = report.reason;
         member.is_relay |= report.reason == RELAYS;
         member.is_again = (member.is_again || is_again) && !takes_back;
+        if !was_finished {
+            member.state = report.state;
+            let is_done = report.state == MemberState::Done;
+            member.done_at = is_done.then(|| member.done_at.unwrap_or(now));
+            if !report.why.as_str().is_empty() {
+                report.why.as_str().clone_into(&mut member.why);
+            }
+        }
         (member.receivers, member.receivers_done) = match member.is_again {
             true => (0, 0),
-            false => spoken_for(report, member.is_relay),
+            false => spoken_for(report, member.state, member.is_relay),
         };
         member.blocks_missing = report.blocks_missing;
         member.verified_bytes = report.verified_bytes;
@@ -277,14 +285,6 @@ impl Members {
         }
         if member.pace == Pace::Gone && member.mute == Mute::No {
             member.pace = Pace::Together;
-        }
-        if !was_finished {
-            member.state = report.state;
-            let is_done = report.state == MemberState::Done;
-            member.done_at = is_done.then(|| member.done_at.unwrap_or(now));
-            if !report.why.as_str().is_empty() {
-                report.why.as_str().clone_into(&mut member.why);
-            }
         }
         self.tally.count(member);
         if member.has_number() && !had_number {
@@ -559,12 +559,12 @@ fn sensible(rate: f32) -> f32 {
     if rate.is_finite() { rate.max(0.0) } else { 0.0 }
 }
 
-/// Returns the number of receivers that a member reports for, and the number of completed receivers among them. Impossible values
-/// of a relay are reduced to possible ones. The state of a relay is not used: a relay is also `Done` if its only downstream
-/// receiver has failed.
-fn spoken_for(report: &Report, is_relay: bool) -> (u32, u32) {
+/// Returns the number of receivers that a member reports for, and the number of completed receivers among them. A receiver counts by
+/// its recorded state: one that reports its completion and then leaves has completed. Impossible values of a relay are reduced to
+/// possible ones. The state of a relay is not used: a relay is also `Done` if its only downstream receiver has failed.
+fn spoken_for(report: &Report, state: MemberState, is_relay: bool) -> (u32, u32) {
     let receivers = report.receivers.min(if is_relay { MAX_MEMBERS as u32 } else { 1 });
-    let is_done = report.state == MemberState::Done;
+    let is_done = state == MemberState::Done;
     (receivers, if is_relay { report.done.min(receivers) } else { receivers.min(u32::from(is_done)) })
 }
 
@@ -584,7 +584,7 @@ impl MemberRecord {
 
     fn new(report: &Report, seq: u64, address: SocketAddr, now: Time) -> MemberRecord {
         let is_relay = report.reason == RELAYS;
-        let (receivers, receivers_done) = spoken_for(report, is_relay);
+        let (receivers, receivers_done) = spoken_for(report, report.state, is_relay);
         MemberRecord {
             host: report.host.as_str().to_owned(),
             address,

@@ -179,3 +179,34 @@ fn stopped_source_reports_its_receivers_and_notifies_them() {
         }
     }
 }
+
+/// Stops the first receiver after its completion has reached `parent`, and before the receiver is confirmed. Returns the number
+/// of verified receivers in the source's report.
+fn stop_once_completed(net: &mut Net, parent: impl Fn(&Net) -> &[(Time, Event)]) -> u64 {
+    let completed = |(_, event): &(Time, Event)| matches!(event, Event::Left { host, verified: true, .. } if host == "host0");
+    net.run_until(secs(60), |net| parent(net).iter().any(completed));
+    let now = net.now;
+    net.receivers[0].session.as_mut().expect("it waits for the answer").stop(now);
+    net.run_to_end(secs(120));
+    let report = net.sources[0].report();
+    assert!(report.ok && report.incomplete.is_empty(), "{report:?}");
+    report.verified
+}
+
+#[test]
+fn receiver_stopped_after_its_completion_counts_as_verified() {
+    for entry in CATALOGUE {
+        let mut net = net(8);
+        net.receivers(1, path(), path());
+        net.receivers(1, Link::millis(300), path());
+        net.source(Offer::bytes(300_000).by(entry.name).expect(2));
+        assert_eq!(stop_once_completed(&mut net, |net| &net.sources[0].events), 2, "{}", entry.name);
+    }
+    for name in tree::schemes() {
+        let mut tree = Net::of(8, Offer::bytes(300_000).by(name).expect(2));
+        let relay = tree.relay(Head::Source(0), 1, 64 << 20, Link::millis(200).mbps(50.0));
+        tree.behind(tree::branch(relay, 0), 2, Link::millis(3).mbps(40.0));
+        tree.start();
+        assert_eq!(stop_once_completed(&mut tree, |tree| &tree.relays[0].events), 2, "{name}");
+    }
+}
