@@ -6,6 +6,7 @@ use crate::config::{Repeat, ReplayPolicy};
 use crate::endpoint::{Endpoint as _, HostEvent};
 use crate::worker::{Job, Load, Worker};
 use faircast_core::schemes::{CATALOGUE, Scheme};
+use faircast_wire::{SigningKey, VerifyKey, VerifyKeys};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -298,11 +299,19 @@ const LONG: Span = Span::from_secs(70);
 
 /// Builds a session with this scheme, and two receivers of a file. The second receiver has a slow disk.
 fn net(scheme: &'static str) -> Net {
+    net_with(Offer::bytes(300_000).by(scheme), None, LONG)
+}
+
+/// Does the same with this offer, which receivers accept only if it is signed with `key`, and with this delay.
+fn net_with(offer: Offer, key: Option<VerifyKey>, delay: Span) -> Net {
     let mut net = Net::new(17).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     net.receivers(2, Link::millis(2), Link::millis(2));
-    net.receivers[1].disk = SlowDisk::new(LONG);
-    net.start_receiver(1);
-    net.source(Offer::bytes(300_000).by(scheme).expect(2));
+    net.receivers[1].disk = SlowDisk::new(delay);
+    for receiver in 0..2 {
+        net.receivers[receiver].verify = key.map(VerifyKeys::from);
+        net.start_receiver(receiver);
+    }
+    net.source(offer.expect(2));
     net
 }
 
@@ -348,6 +357,36 @@ fn receiver_completes_its_renames_after_the_source_has_ended() {
         net.run_for(LONG + secs(60));
         assert!(net.receivers[1].has(&net.sources[0]), "killed: {is_killed}");
         assert!(net.receivers[1].report().ok, "killed: {is_killed}");
+    }
+}
+
+#[test]
+fn receiver_completes_its_renames_if_its_source_restarts() {
+    let key = SigningKey::from_seed([5; 32]);
+    for (scheme, is_stopped) in CATALOGUE.iter().map(|entry| (entry.name, false)).chain([("ormcc", true)]) {
+        let offer = Offer::bytes(300_000).by(scheme);
+        let unsigned = net_with(offer.clone(), None, secs(9));
+        for mut net in [unsigned, net_with(offer.signed(key.clone()), Some(key.verify_key()), secs(9))] {
+            until_it_works(&mut net);
+            net.kill_source(0);
+            net.start_source(0);
+            net.start_receiver(0);
+            let follows = |(_, event): &(Time, Event)| {
+                format!("{event:?}").contains("continuing with the verified part")
+            };
+            net.run_until(secs(30), |net| net.receivers[1].events.iter().any(follows));
+            assert!(net.receivers[1].events.iter().any(follows), "{scheme}: {:?}", net.receivers[1].events);
+            if is_stopped {
+                let now = net.now;
+                net.sources[0].session.as_mut().expect("it runs").stop(now);
+            }
+            net.run_for(secs(30));
+            assert!(net.receivers[1].report().ok && net.receivers[1].has(&net.sources[0]), "{scheme}");
+            if !is_stopped {
+                net.assert_all_verified(0, 0..2);
+                assert_eq!(net.sources[0].report().verified, 2, "{scheme}");
+            }
+        }
     }
 }
 

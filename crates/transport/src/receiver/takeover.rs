@@ -97,8 +97,12 @@ impl ReceiverSession {
         self.scope.found(&announce, now);
         let Some(stream) = &mut self.stream else { return };
         stream.trust = trust;
-        (stream.root, stream.withdrawn) = (None, 0);
+        stream.withdrawn = 0;
         let restarted = stream.sink.restart(now, trust);
+        // A finishing receiver continues with the root hash of the former session, unless blocks are to be verified again.
+        if stream.finishing_since.is_none() || !stream.sink.is_complete() {
+            (stream.root, stream.finishing_since) = (None, None);
+        }
         self.report_takeover(&announce, now.since(last_received_at), "continuing with the verified part");
         if let Err(error) = restarted {
             self.fail(error, now);
