@@ -33,7 +33,7 @@ use crate::gather::spill::SpillFile;
 use crate::host::disk::Disk;
 use crate::host::sys::OpenFiles;
 use in_place::{InPlace, Opened};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::path::Path;
 
@@ -178,6 +178,7 @@ impl Store {
             journal,
             open: OpenFiles::default(),
             in_place: InPlace::default(),
+            not_in_place: BTreeSet::new(),
             admission,
             warnings: Vec::new(),
             wanted: Wanted::default(),

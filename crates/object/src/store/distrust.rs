@@ -11,7 +11,12 @@ impl Store {
     /// As [`Store::distrust`].
     pub fn give_up(&mut self, error: &ObjectError) -> Result<(), ObjectError> {
         let bytes = match error {
-            ObjectError::ChangedInPlace { .. } => self.drop_changed_files(error)?,
+            ObjectError::ChangedInPlace { .. } if self.known.is_some() => self.drop_changed_files(error)?,
+            // The manifest could not be read to its end, because this file changed or cannot be read.
+            ObjectError::ChangedInPlace { path } => {
+                self.files.not_in_place.insert(path.clone());
+                self.start_over()?
+            }
             _ => self.distrust()?,
         };
         self.ledger.spoiled += bytes;

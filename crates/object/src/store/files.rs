@@ -18,6 +18,7 @@ use crate::names::{self, Names};
 use crate::origin_records::{Admission, Damaged, Remembered};
 use crate::output_directory::{HEAD, OutputDirectory};
 use crate::spool::nameless;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -33,6 +34,8 @@ pub struct Files {
     pub(crate) open: OpenFiles,
     /// Files of the output directory that stay there, because they have the content of their entries as far as it is known.
     pub(super) in_place: InPlace,
+    /// Files that do not stay in place, because they changed or could not be read while the manifest was read.
+    pub(super) not_in_place: BTreeSet<PathBuf>,
     pub(crate) admission: Option<Admission>,
     /// Warnings for the user, in the order in which they arose.
     pub warnings: Vec<String>,
@@ -193,7 +196,7 @@ impl Files {
             check_for_obstacles(&self.place, manifest, &self.wanted)?;
             backup_of(&self.place, &self.wanted.existing.backup)?;
             self.check_footprint(manifest)?;
-            self.in_place = InPlace::find(&self.place, manifest, &self.wanted)?;
+            self.in_place = InPlace::find(&self.place, manifest, &self.wanted, &self.not_in_place)?;
             publish::take_back(&self.place, manifest, &self.in_place)?;
             self.place.remove_foreign_parts()?;
             if !about.has_others {

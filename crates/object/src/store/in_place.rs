@@ -17,10 +17,11 @@ use crate::manifest::{Entry, Kind, Manifest};
 use crate::output_directory::{LINK, OutputDirectory, part_name};
 use crate::policy::Durability;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, statat};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// The files in place, by entry, with their state when they were found.
 #[derive(Debug, Default)]
@@ -60,10 +61,12 @@ impl<'a> Opened<'a> {
 
 impl InPlace {
     /// Finds the files that can stay: those without a part file, whose size, time, owner, names and attributes need no other file.
+    /// Excluded files do not stay.
     pub(super) fn find(
         place: &OutputDirectory,
         manifest: &Manifest,
         wanted: &Wanted,
+        excluded: &BTreeSet<PathBuf>,
     ) -> Result<InPlace, ObjectError> {
         let mut links: BTreeMap<u32, Vec<&Entry>> = BTreeMap::new();
         for entry in manifest.entries() {
@@ -79,7 +82,7 @@ impl InPlace {
             let is_candidate = matches!(entry.kind, Kind::File { .. }) && entry.holes.is_none();
             let has_part =
                 || parts.binary_search_by(|part| part.as_bytes().cmp(part_name(n).as_bytes())).is_ok();
-            if !is_candidate || has_part() {
+            if !is_candidate || has_part() || excluded.contains(&tree.path_of(entry)) {
                 continue;
             }
             let Some(stat) = examined(&mut tree, entry).filter(|stat| is_as_listed(stat, entry)) else {

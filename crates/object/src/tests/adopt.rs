@@ -3,6 +3,7 @@
 use super::overwrite::session;
 use super::*;
 use crate::FileWork;
+use crate::host::disk::Disk;
 
 /// Starts of two sessions, in nanoseconds since 1970.
 const EARLIER: u64 = 1_800_000_000_000_000_000;
@@ -109,17 +110,22 @@ fn transfer_locked_by_another_receiver_is_not_adopted() {
 
 /// Begins a transfer of the present tree, from a source whose content the output directory has.
 pub(super) fn sent_again(at: &Scratch) -> (Store, ObjectStream, Vec<(Vec<u8>, Hash)>) {
-    let mut object = object(&at.path("tree"));
-    let blocks = blocks(&mut object);
-    let (transfer, geometry) = (object.transfer(), object.geometry());
-    let (mut store, reported) =
-        Store::begin(&crate::host::disk::SYSTEM, &at.path("out"), transfer, geometry, Some(session(LATER)))
-            .expect("opened");
-    assert!(reported.is_none() && store.may_adopt());
-    for (index, (data, hash)) in (0..geometry.manifest_blocks()).zip(&blocks) {
+    let (mut store, object, blocks) = begun_again(at, &crate::host::disk::SYSTEM);
+    for (index, (data, hash)) in (0..object.geometry().manifest_blocks()).zip(&blocks) {
         store.put(index, data, *hash).expect("stored");
     }
     store.adopt(&FileWork::default()).expect("it can be taken over");
+    (store, object, blocks)
+}
+
+/// Sends the tree again, and opens a store for it on this disk.
+pub(super) fn begun_again(at: &Scratch, disk: &Disk) -> (Store, ObjectStream, Vec<(Vec<u8>, Hash)>) {
+    let mut object = object(&at.path("tree"));
+    let blocks = blocks(&mut object);
+    let (transfer, geometry) = (object.transfer(), object.geometry());
+    let (store, reported) =
+        Store::begin(disk, &at.path("out"), transfer, geometry, Some(session(LATER))).expect("opened");
+    assert!(reported.is_none() && store.may_adopt());
     (store, object, blocks)
 }
 

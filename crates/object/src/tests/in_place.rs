@@ -1,8 +1,24 @@
 //! Files of the output directory that have the content of a later session stay in place.
 
-use super::adopt::{put_missing, received, sent_again};
+use super::adopt::{begun_again, put_missing, received, sent_again};
 use super::*;
 use crate::FileWork;
+use crate::host::disk::{Disk, Failure, Faults, Op, Verdict};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// A disk whose read with this number fails.
+struct FailingRead(AtomicU32);
+
+impl Faults for FailingRead {
+    fn before(&self, op: &Op<'_>) -> Verdict {
+        let is_counted = matches!(op, Op::Read) && self.0.load(Relaxed) > 0;
+        match is_counted && self.0.fetch_sub(1, Relaxed) == 1 {
+            true => Verdict::Fails(Failure::Broken),
+            false => Verdict::Done,
+        }
+    }
+}
 
 /// Returns the identity and the time of the latest change of each file of the output directory.
 fn inodes(at: &Scratch) -> BTreeMap<String, (u64, i64, i64)> {
@@ -173,4 +189,37 @@ fn files_with_other_names_stay_only_if_all_names_are_received() {
     finish(store, &object, &blocks, &at);
     let now = inodes(&at);
     assert_eq!(now["a"], now["e"]);
+}
+
+#[test]
+fn transfer_completes_if_a_file_in_place_cannot_be_read() {
+    let mut given_up = 0;
+    for read in 1..=6 {
+        let at = Scratch::new();
+        received(&at);
+        let faults = Arc::new(FailingRead(AtomicU32::new(0)));
+        let disk = Disk::with_faults(Arc::clone(&faults) as Arc<dyn Faults>);
+        let (mut store, object, blocks) = begun_again(&at, &disk);
+        faults.0.store(read, Relaxed);
+        let learn = |store: &mut Store| {
+            (0..object.geometry().manifest_blocks())
+                .zip(&blocks)
+                .try_for_each(|(index, (data, hash))| store.put(index, data, *hash).map(drop))
+        };
+        let learnt = learn(&mut store);
+        faults.0.store(0, Relaxed);
+        match learnt {
+            Err(error @ ObjectError::ChangedInPlace { .. }) => {
+                given_up += 1;
+                store.give_up(&error).expect("it is given up");
+                assert!(store.missing().into_iter().flatten().next() == Some(0), "it has no manifest");
+                learn(&mut store).expect("the disk can be read again");
+            }
+            Err(_) => continue, // of another file
+            Ok(()) => {}
+        }
+        store.adopt(&FileWork::default()).expect("it can be taken over");
+        finish(store, &object, &blocks, &at);
+    }
+    assert!(given_up > 0, "no read was of a file in place");
 }
