@@ -29,12 +29,36 @@ impl Encoder {
     }
 }
 
-/// Solves the system of all received symbols (RFC 5053, 5.5.2).
+/// Number of repair symbols that are left out one after the other.
+const LEFT_OUT: usize = 8;
+
+/// Solves the system of the received symbols (RFC 5053, 5.5.2). The library returns wrong content for some sets of symbols of a block of five (`raptor-code` 1.0.12). The
+/// content is therefore encoded again and compared with all received symbols; if it differs, fewer repair symbols are used.
 pub(crate) fn solve(gathered: &Gathered<'_>, shape: Shape) -> Option<Vec<u8>> {
-    let mut decoder = SourceBlockDecoder::new(shape.symbols().into());
+    let spare = gathered.repairs.len().saturating_sub(gathered.missing.len());
+    (0..=spare.min(LEFT_OUT)).find_map(|left_out| {
+        let mut decoder = SourceBlockDecoder::new(shape.symbols().into());
+        received(gathered, left_out).for_each(|(esi, bytes)| decoder.push_encoding_symbol(bytes, esi));
+        decoder.decode(shape.block_len()).filter(|block| is_consistent(block, gathered, shape))
+    })
+}
+
+/// Returns the received symbols without the first repair symbols.
+fn received<'a>(gathered: &Gathered<'a>, left_out: usize) -> impl Iterator<Item = (u32, &'a [u8])> {
     let source = (0..).zip(&gathered.source).filter_map(|(esi, symbol)| Some((esi, (*symbol)?)));
-    for (esi, bytes) in source.chain(gathered.repairs.iter().copied()) {
-        decoder.push_encoding_symbol(bytes, esi);
+    source.chain(gathered.repairs.iter().copied().skip(left_out))
+}
+
+fn is_consistent(block: &[u8], gathered: &Gathered<'_>, shape: Shape) -> bool {
+    let size = usize::from(shape.symbol_size());
+    let mut sources = block.chunks(size).zip(&gathered.source);
+    if !sources.all(|(decoded, symbol)| symbol.is_none_or(|symbol| symbol == decoded)) {
+        return false;
     }
-    decoder.decode(shape.block_len())
+    let (mut encoder, mut symbol) = (Encoder::new(shape, block), Vec::new());
+    gathered.repairs.iter().all(|&(esi, bytes)| {
+        symbol.clear();
+        encoder.put(esi, &mut symbol);
+        symbol == bytes
+    })
 }
