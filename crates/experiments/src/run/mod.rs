@@ -296,16 +296,19 @@ impl Drop for Ended<'_, '_> {
 }
 
 impl Work<'_> {
-    /// Reports the progress until all threads have ended. A caller that must look for signals can do so in these reports.
+    /// Reports the progress until all threads have ended, and once afterwards. A caller that must look for signals can do so in these
+    /// reports.
     fn report(&self) {
-        let mut state = self.lock();
-        while state.threads > 0 {
-            let waited = self.ended.wait_timeout(state, REPORT_EVERY);
-            drop(waited.unwrap_or_else(std::sync::PoisonError::into_inner));
+        loop {
+            let is_running = |state: &mut State| state.threads > 0;
+            let waited = self.ended.wait_timeout_while(self.lock(), REPORT_EVERY, is_running);
+            let (state, timeout) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+            drop(state);
             let telling = self.telling.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             self.pass_on(&telling);
-            drop(telling);
-            state = self.lock();
+            if !timeout.timed_out() {
+                return;
+            }
         }
     }
 
