@@ -174,6 +174,8 @@ fn files_with_other_names_stay_only_if_all_names_are_received() {
     assert_eq!(before["a"], before["e"]);
     // The file c has a snapshot, and d is a second name of b at the receiver only.
     fs::hard_link(at.path("out/tree/c"), at.path("snapshot")).expect("linked");
+    // While the file is open, no other file gets its inode.
+    let _removed = fs::File::open(at.path("out/tree/d")).expect("it is there");
     fs::remove_file(at.path("out/tree/d")).expect("it was there");
     fs::hard_link(at.path("out/tree/b"), at.path("out/tree/d")).expect("linked");
     at.file("tree/d", &content(5000, b'b'));
