@@ -57,7 +57,9 @@ fn engines_agree_on_a_star_with_competing_sessions_or_datagrams() {
 
 #[test]
 fn engines_agree_on_a_tree_with_competing_sessions() {
-    assert_twins(&nets::tree(4, 5), 40.0);
+    let outcome = assert_twins(&nets::tree(4, 5), 40.0);
+    // Inboxes run the timers of the single sources, so there are few events.
+    assert!(outcome.events * 6 < outcome.traversals, "{} of {}", outcome.events, outcome.traversals);
 }
 
 /// With few receivers, the links to the receivers process packets in batches, and the receivers' reports return at once.

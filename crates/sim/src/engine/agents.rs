@@ -23,15 +23,21 @@ use faircast_unicast::{AnySender, AnySink, Protocol, SenderView};
 pub struct Host {
     /// Earliest deadline of the host's agents.
     pub next: u64,
-    /// Time of the host's earliest entry in the calendar.
+    /// Time of the timer for which the calendar or the inbox has an entry.
     pub scheduled: u64,
     pub first: u32,
     pub count: u32,
     /// Number of the host's deadline tournament if the host has many agents; [`NONE`] otherwise.
     pub tournament: u32,
-    /// The bundled last hop to this host; [`NONE`] for none.
-    pub bundled_link: u32,
+    /// [`FEEDER`] with the host's number as a feeder if an inbox runs its timers, the number of the bundled last hop to this host
+    /// if there is one, and [`NONE`] otherwise.
+    position: u32,
 }
+
+/// Bit in [`Host::position`] of feeders.
+const FEEDER: u32 = 1 << 31;
+
+const _: () = assert!(size_of::<Host>() == 32);
 
 /// An agent on a host and its deadline. If the host has a single agent, the deadline is stored in `Host::next` instead, and
 /// `deadline` is not updated.
@@ -496,6 +502,26 @@ impl SinkAgent {
 
 impl Host {
     pub const fn new() -> Host {
-        Host { next: NEVER, scheduled: NEVER, first: 0, count: 0, tournament: NONE, bundled_link: NONE }
+        Host { next: NEVER, scheduled: NEVER, first: 0, count: 0, tournament: NONE, position: NONE }
+    }
+
+    /// Returns the bundled last hop to this host.
+    #[inline]
+    pub const fn bundled_link(&self) -> Option<u32> {
+        if self.position < FEEDER { Some(self.position) } else { None }
+    }
+
+    /// Returns the number of the host as a feeder, if an inbox runs its timers.
+    #[inline]
+    pub const fn feeder(&self) -> Option<u32> {
+        if self.position >= FEEDER && self.position != NONE { Some(self.position & !FEEDER) } else { None }
+    }
+
+    pub const fn set_bundled_link(&mut self, link: u32) {
+        self.position = link;
+    }
+
+    pub const fn set_feeder(&mut self, feeder: u32) {
+        self.position = FEEDER | feeder;
     }
 }

@@ -136,11 +136,12 @@ impl Engine {
         let mut links = builder.links();
         let structure = builder.structure(&links);
         let bundles = builder.decide_what_is_eager(&structure, &mut links);
-        let inboxes = builder.put_up_inboxes(&structure, &links);
+        let mut inboxes = builder.put_up_inboxes(&structure, &links);
         let seed = network.seed;
         let routers = builder.put_up_routers(|node| stream(seed, Stream::Router, u64::from(node), 0));
         routers.1.keys().for_each(|link| links[*link as usize].filter());
-        let mut engine = builder.finish(links, bundles, inboxes, routers, passage);
+        let feeders = builder.feeders(&structure, &links, routers.1.keys().copied(), &mut inboxes);
+        let mut engine = builder.finish(links, bundles, (inboxes, feeders), routers, passage);
         engine.note_memberships(network);
         engine.coordinate(network)?;
         Ok(engine)
@@ -460,7 +461,7 @@ impl Builder<'_> {
         mut self,
         links: Vec<SimLink>,
         bundles: Vec<Bundle>,
-        inboxes: Inboxes,
+        (inboxes, feeders): (Inboxes, Vec<(u32, u32)>),
         (routers, router_of_link): (Vec<RouterNode>, BTreeMap<u32, u32>),
         passage: Option<Box<dyn PacketTransform>>,
     ) -> Engine {
@@ -502,7 +503,7 @@ impl Builder<'_> {
         }
         for (number, it) in links.iter().enumerate() {
             if it.bundled != NONE {
-                hosts[self.end(number as u32) as usize].bundled_link = number as u32;
+                hosts[self.end(number as u32) as usize].set_bundled_link(number as u32);
             }
         }
         let mut tournaments = Vec::new();
@@ -511,13 +512,10 @@ impl Builder<'_> {
             let slots = &slots[host.first as usize..(host.first + host.count) as usize];
             tournaments.push(Tournament::new(slots.iter().map(|slot: &Slot| slot.deadline)));
         }
-        let mut calendar = std::mem::take(&mut self.calendar);
-        for (number, host) in hosts.iter_mut().enumerate() {
-            if host.next <= until {
-                host.scheduled = host.next;
-                calendar.push(Entry::new(host.next, Class::Timer, number as u32));
-            }
+        for (node, feeder) in feeders {
+            hosts[node as usize].set_feeder(feeder);
         }
+        let mut calendar = std::mem::take(&mut self.calendar);
         for (number, (at, _, _)) in self.network.changes.iter().enumerate() {
             calendar.push(Entry::new(at.as_nanos(), Class::Change, number as u32));
         }
@@ -604,6 +602,7 @@ impl Builder<'_> {
             events: 0,
         };
         engine.put_up_queues();
+        (0..engine.hosts.len() as u32).for_each(|host| engine.schedule_host(host));
         engine
     }
 }

@@ -24,19 +24,22 @@ impl Engine {
             return; // an earlier entry took its place
         }
         it.scheduled = NEVER;
-        if it.bundled_link != NONE {
-            let link = it.bundled_link;
+        if let Some(link) = it.bundled_link() {
             self.catch_up(link);
         }
         self.run_timers(host, now);
         self.schedule_host(host);
     }
 
-    fn schedule_host(&mut self, host: u32) {
+    pub(super) fn schedule_host(&mut self, host: u32) {
         let it = &mut self.hosts[host as usize];
         if it.next < it.scheduled && it.next <= self.until {
             it.scheduled = it.next;
-            self.calendar.push(Entry::new(it.next, Class::Timer, host));
+            let timer = it.next;
+            match it.feeder() {
+                None => self.calendar.push(Entry::new(timer, Class::Timer, host)),
+                Some(feeder) => self.schedule_feeder(feeder, host, timer),
+            }
         }
     }
 

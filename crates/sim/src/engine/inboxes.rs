@@ -6,8 +6,12 @@
 //!
 //! An inbox has a lane for each link that feeds it. The packets of a lane are in order of arrival. A batch therefore accesses
 //! only the packets that it processes, regardless of the number of waiting packets.
+//!
+//! A host whose packets all enter one inbox is a **feeder**: its timers affect nothing else. The calendar has no entries for the
+//! timers of feeders. The inbox runs them when it processes a batch, up to the latest departure that can belong to the batch.
 
 use super::Engine;
+use super::nanos::NEVER;
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::routes::NONE;
@@ -21,8 +25,30 @@ pub struct Inbox {
     lookahead: u64,
     /// Time of the calendar entry for the first packet; [`u64::MAX`] for none.
     due: u64,
+    /// All packets that arrive before this time have been processed, or belong to the current batch.
+    complete: u64,
     /// Lanes with packets, by the arrival of their first packet.
     lanes: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Feeders with timers, by the earliest arrival of a packet that the next timer sends. An entry may be outdated; see
+    /// [`Host::scheduled`](super::agents::Host::scheduled).
+    feeders: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+/// A host whose packets all enter one inbox.
+#[derive(Debug, Clone, Copy)]
+struct FeederHost {
+    inbox: u32,
+    /// Propagation delay of the host's link, nanoseconds.
+    delay: u64,
+}
+
+/// The calendar entry that a timer of a feeder needs.
+enum FeederEntry {
+    Nothing,
+    /// An entry of the inbox at this time.
+    Inbox(u32, u64),
+    /// The host's own entry, because the batch that the timer belongs to has been processed.
+    Host,
 }
 
 /// Packets in transit from one link to one inbox, as a list in the pool.
@@ -52,6 +78,11 @@ pub struct Inboxes {
     free: u32,
     /// Packets of the current batch; the memory is reused.
     batch: Vec<(Entry, Frame)>,
+    feeders: Vec<FeederHost>,
+    /// Feeders with a timer in the current batch; the memory is reused.
+    due: Vec<(u64, u32)>,
+    /// The inbox that is collecting its batch; [`NONE`] for none.
+    collecting: u32,
 }
 
 /// Bit in the number of a calendar entry that belongs to an inbox instead of a bundle.
@@ -59,12 +90,13 @@ pub const INBOX: u32 = 1 << 31;
 
 impl Inboxes {
     pub fn new() -> Inboxes {
-        Inboxes { free: NONE, ..Inboxes::default() }
+        Inboxes { free: NONE, collecting: NONE, ..Inboxes::default() }
     }
 
     /// Adds an inbox and returns its number.
     pub fn add(&mut self, lookahead: u64) -> u32 {
-        self.inboxes.push(Inbox { lookahead, due: u64::MAX, lanes: BinaryHeap::new() });
+        let (lanes, feeders) = (BinaryHeap::new(), BinaryHeap::new());
+        self.inboxes.push(Inbox { lookahead, due: u64::MAX, complete: 0, lanes, feeders });
         self.inboxes.len() as u32 - 1
     }
 
@@ -74,9 +106,44 @@ impl Inboxes {
         self.lanes.len() as u32 - 1
     }
 
+    /// Returns the inbox of a lane.
+    pub fn of_lane(&self, lane: u32) -> u32 {
+        self.lanes[lane as usize].inbox
+    }
+
+    /// Adds a feeder of an inbox, with the delay of its link in nanoseconds, and returns its number.
+    pub fn add_feeder(&mut self, inbox: u32, delay: u64) -> u32 {
+        self.feeders.push(FeederHost { inbox, delay });
+        self.feeders.len() as u32 - 1
+    }
+
+    /// Schedules the next timer of a feeder.
+    #[inline]
+    fn schedule(&mut self, feeder: u32, host: u32, timer: u64) -> FeederEntry {
+        let FeederHost { inbox, delay } = self.feeders[feeder as usize];
+        let it = &mut self.inboxes[inbox as usize];
+        let arrival = timer.saturating_add(delay);
+        if arrival < it.complete {
+            return FeederEntry::Host;
+        }
+        it.feeders.push(Reverse((arrival, host)));
+        if arrival >= it.due {
+            return FeederEntry::Nothing;
+        }
+        it.due = arrival;
+        FeederEntry::Inbox(inbox, arrival)
+    }
+
     /// Appends a packet to a lane. Returns the inbox if the packet is the first one of the inbox.
     #[inline]
     fn push(&mut self, lane: u32, entry: Entry, frame: Frame) -> Option<u32> {
+        if let Some(it) = self.inboxes.get(self.collecting as usize)
+            && entry.time() < it.complete
+            && self.lanes[lane as usize].inbox == self.collecting
+        {
+            self.batch.push((entry, frame));
+            return None;
+        }
         let place = Place { entry, frame, next: NONE };
         let index = if self.free == NONE {
             self.pool.push(place);
@@ -106,8 +173,8 @@ impl Inboxes {
         Some(it.inbox)
     }
 
-    /// Moves all packets that arrive before `end` from an inbox to `batch`.
-    fn take(&mut self, inbox: u32, end: u64, batch: &mut Vec<(Entry, Frame)>) {
+    /// Moves all packets that arrive before `end` from an inbox to the batch.
+    fn take(&mut self, inbox: u32, end: u64) {
         let lanes = &mut self.inboxes[inbox as usize].lanes;
         while let Some(&Reverse((at, number))) = lanes.peek()
             && at < end
@@ -116,7 +183,7 @@ impl Inboxes {
             while let Some(place) = self.pool.get_mut(lane.first as usize)
                 && place.entry.time() < end
             {
-                batch.push((place.entry, place.frame));
+                self.batch.push((place.entry, place.frame));
                 let next = std::mem::replace(&mut place.next, self.free);
                 self.free = std::mem::replace(&mut lane.first, next);
             }
@@ -143,27 +210,82 @@ impl Engine {
         }
     }
 
-    /// Processes the packets of an inbox, the first of which arrives now.
+    /// Schedules the next timer of a host that feeds an inbox.
+    #[inline]
+    pub(super) fn schedule_feeder(&mut self, feeder: u32, host: u32, timer: u64) {
+        match self.inboxes.schedule(feeder, host, timer) {
+            FeederEntry::Nothing => {}
+            FeederEntry::Inbox(inbox, at) => self.calendar.push(Entry::new(at, Class::Flush, INBOX | inbox)),
+            FeederEntry::Host => self.calendar.push(Entry::new(timer, Class::Timer, host)),
+        }
+    }
+
+    /// Processes the packets of an inbox, the first of which arrives now at the earliest.
     pub(super) fn empty_inbox(&mut self, inbox: u32, now: u64) {
-        let it = &self.inboxes.inboxes[inbox as usize];
+        let it = &mut self.inboxes.inboxes[inbox as usize];
         if it.due != now {
             return;
         }
         let complete = now.saturating_add(it.lookahead);
+        it.complete = complete;
+        self.inboxes.take(inbox, complete);
+        self.run_feeders(inbox, complete);
         let mut batch = std::mem::take(&mut self.inboxes.batch);
-        self.inboxes.take(inbox, complete, &mut batch);
         batch.sort_by_key(|(entry, _)| *entry); // stable: packets of one link stay in order
-        for (entry, frame) in batch.drain(..) {
+        for place in 0..batch.len() {
+            self.look_ahead_in(&batch, place);
+            let (entry, frame) = batch[place];
             self.offer(entry.time(), frame);
         }
+        batch.clear();
         self.inboxes.batch = batch;
         // Processed packets may already have caused answers, and these answers may have caused new packets for this inbox. The
         // new packets arrive after the batch.
         let it = &mut self.inboxes.inboxes[inbox as usize];
-        it.due = it.lanes.peek().map_or(u64::MAX, |earliest| earliest.0.0);
+        let first = |heap: &BinaryHeap<Reverse<(u64, u32)>>| heap.peek().map_or(u64::MAX, |first| first.0.0);
+        it.due = first(&it.lanes).min(first(&it.feeders));
         debug_assert!(it.due >= complete, "an inbox was emptied too early");
         if it.due != u64::MAX {
             self.calendar.push(Entry::new(it.due, Class::Flush, INBOX | inbox));
+        }
+    }
+
+    /// Runs the timers of an inbox's feeders whose packets can arrive before `end`.
+    fn run_feeders(&mut self, inbox: u32, end: u64) {
+        let Inboxes { inboxes, due, .. } = &mut self.inboxes;
+        let feeders = &mut inboxes[inbox as usize].feeders;
+        while let Some(&Reverse(first)) = feeders.peek()
+            && first.0 < end
+        {
+            feeders.pop();
+            due.push(first);
+        }
+        let due = std::mem::take(&mut self.inboxes.due);
+        self.inboxes.collecting = inbox;
+        for (place, &(arrival, host)) in due.iter().enumerate() {
+            self.look_ahead_among(&due, place);
+            let it = &self.hosts[host as usize];
+            let Some(feeder) = it.feeder() else { continue };
+            let delay = self.inboxes.feeders[feeder as usize].delay;
+            if it.scheduled != arrival - delay {
+                continue; // an earlier entry took its place
+            }
+            self.hosts[host as usize].scheduled = NEVER;
+            self.run_timers(host, end - delay - 1);
+            self.schedule_host(host);
+        }
+        self.inboxes.collecting = NONE;
+        self.inboxes.due = due;
+        self.inboxes.due.clear();
+    }
+
+    /// Runs the timers of all feeders up to `now`.
+    pub(super) fn catch_up_feeders(&mut self, now: u64) {
+        for host in 0..self.hosts.len() as u32 {
+            if self.hosts[host as usize].feeder().is_some() {
+                self.run_timers(host, now);
+                self.schedule_host(host);
+            }
         }
     }
 

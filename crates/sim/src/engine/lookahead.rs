@@ -7,15 +7,18 @@
 use super::Engine;
 use super::agents::Agent;
 use super::links::UNICAST;
-use crate::calendar::Class;
+use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::prefetch::{lines, soon};
-use crate::routes::NONE;
+use crate::routes::{Branch, NONE};
 
 /// Number of entries between the present entry and the entry of the first step.
 const FAR: usize = 16;
+const FURTHER: usize = 13;
 const NEAR: usize = 10;
 const NEXT: usize = 5;
+const THEN: usize = 4;
+const LAST: usize = 2;
 
 impl Engine {
     #[inline]
@@ -63,6 +66,67 @@ impl Engine {
                 }
                 Class::Flush | Class::Change | Class::Dequeue => {}
             }
+        }
+    }
+
+    /// Prefetches memory for the packets of an inbox's batch that follow the packet at `place`.
+    #[inline]
+    pub(super) fn look_ahead_in(&self, batch: &[(Entry, Frame)], place: usize) {
+        let data = |ahead| match batch.get(place + ahead) {
+            Some((_, Frame { body: Body::Data(_), at, .. })) => self.branches.get(*at as usize),
+            _ => None,
+        };
+        let child = |branch: &Branch| self.branches.get(branch.children.0 as usize);
+        if let Some(branch) = data(FAR) {
+            soon(branch);
+        }
+        if let Some(child) = data(FURTHER).and_then(child) {
+            soon(child);
+        }
+        if let Some(child) = data(NEAR).and_then(child) {
+            soon(&self.links[child.link as usize]);
+            soon(&self.sessions[child.session as usize].members);
+        }
+        if let Some(child) = data(NEXT).and_then(child) {
+            if let Some(member) = self.sessions[child.session as usize].members.get(child.member as usize) {
+                lines(member, 448);
+            }
+            if let Some(part) = self.branches.get(self.links[child.link as usize].bundled as usize) {
+                soon(part);
+            }
+        }
+        if let Some(child) = data(LAST).and_then(child)
+            && let Some(member) = self.sessions[child.session as usize].members.get(child.member as usize)
+        {
+            soon(&self.hosts[member.host as usize]);
+        }
+    }
+
+    /// Prefetches memory for the hosts of an inbox's batch that follow the host at `place`.
+    #[inline]
+    pub(super) fn look_ahead_among(&self, hosts: &[(u64, u32)], place: usize) {
+        if let Some((_, host)) = hosts.get(place + FAR) {
+            soon(&self.hosts[*host as usize]);
+        }
+        let slot = |ahead| {
+            let (_, host) = hosts.get(place + ahead)?;
+            self.slots.get(self.hosts[*host as usize].first as usize)
+        };
+        if let Some(slot) = slot(NEAR) {
+            soon(slot);
+        }
+        if let Some(slot) = slot(NEXT) {
+            self.fetch_agent(slot.agent);
+        }
+        let root = |ahead| match slot(ahead)?.agent {
+            Agent::Source(number) => self.branches.get(self.sessions[number as usize].root.0 as usize),
+            _ => None,
+        };
+        if let Some(root) = root(THEN) {
+            soon(root);
+        }
+        if let Some(root) = root(LAST) {
+            soon(&self.links[root.link as usize]);
         }
     }
 

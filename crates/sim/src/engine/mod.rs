@@ -7,7 +7,8 @@
 //!   at once, without an entry in the calendar ([`links`]). A host is a process with its own clock: its timers up to the
 //!   arrival run first ([`hosts`]).
 //! - **One entry per link.** Packets in transit are stored in the ring of their link; the calendar contains only the first.
-//! - **Inboxes.** A link that many senders feed processes all packets of a propagation delay together ([`inboxes`]).
+//! - **Inboxes.** A link that many senders feed processes all packets of a propagation delay together, and runs the timers of
+//!   hosts that send only to this link ([`inboxes`]).
 //! - **Bundles.** A packet for thousands of last hops is written into a log. Each hop reads the log before another event
 //!   affects the hop, or before its receiver could affect other hosts ([`bundles`]). A receiver thus processes a dozen
 //!   packets in a row while its state is in the cache.
@@ -196,9 +197,7 @@ impl Engine {
     fn flush_everything(&mut self) {
         loop {
             let before = self.arrivals;
-            for bundle in 0..self.bundles.len() as u32 {
-                self.flush(bundle);
-            }
+            self.catch_up_all(self.until);
             self.run_until(time_of(self.until));
             if self.arrivals == before {
                 return;

@@ -29,6 +29,29 @@ impl Feeder {
     }
 }
 
+/// The way of a host's packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WayOut {
+    Nothing,
+    /// All packets leave over this link and enter this inbox.
+    One {
+        link: u32,
+        inbox: u32,
+    },
+    Several,
+}
+
+impl WayOut {
+    /// Adds packets that leave over a link and then enter an inbox, if any.
+    fn add(&mut self, link: u32, inbox: Option<u32>) {
+        *self = match (*self, inbox) {
+            (WayOut::Nothing, Some(inbox)) => WayOut::One { link, inbox },
+            (way, Some(inbox)) if way == (WayOut::One { link, inbox }) => way,
+            _ => WayOut::Several,
+        };
+    }
+}
+
 /// Structure of the network around each link and node.
 pub(super) struct Structure {
     feeders: Vec<Feeder>,
@@ -307,6 +330,67 @@ impl Builder<'_> {
             }
         }
         inboxes
+    }
+
+    /// Finds the hosts whose packets all enter one inbox, over one link that no other node feeds. Returns their nodes and
+    /// their numbers as feeders.
+    pub(super) fn feeders(
+        &self,
+        structure: &Structure,
+        links: &[SimLink],
+        routed: impl Iterator<Item = u32>,
+        inboxes: &mut Inboxes,
+    ) -> Vec<(u32, u32)> {
+        let mut ways = vec![WayOut::Nothing; self.network.topology.nodes() as usize];
+        for session in &self.sessions {
+            let plain = session.layers == 1 && session.tree.is_none() && !session.source.is_relay();
+            let root = &self.branches[session.root.0 as usize..session.root.1 as usize];
+            for branch in root {
+                let children = &self.branches[branch.children.0 as usize..branch.children.1 as usize];
+                for lane in children.iter().map(|child| child.lane).chain(children.is_empty().then_some(NONE))
+                {
+                    let inbox = (plain && lane != NONE).then(|| inboxes.of_lane(lane));
+                    ways[session.host as usize].add(branch.link, inbox);
+                }
+            }
+            for member in &session.members {
+                self.add_hop(&mut ways, member.host, member.hop, plain, inboxes);
+            }
+        }
+        for (sender, sink) in self.senders.iter().zip(&self.sinks) {
+            self.add_hop(&mut ways, sender.host, sender.hop, true, inboxes);
+            if sink.hop != NONE {
+                self.add_hop(&mut ways, sink.host, sink.hop, true, inboxes);
+            }
+        }
+        let behind_bundles =
+            (0..).zip(links).filter(|(_, link)| link.bundled != NONE).map(|(number, _)| self.end(number));
+        let of_trees = self.of_trees().map(|(host, _)| host);
+        for node in behind_bundles.chain(of_trees).chain(self.seeing.iter().copied()) {
+            ways[node as usize] = WayOut::Several;
+        }
+        for link in routed {
+            ways[self.begin(link) as usize] = WayOut::Several;
+        }
+        let mut found = Vec::new();
+        for (node, way) in (0..).zip(ways) {
+            if let WayOut::One { link, inbox } = way
+                && structure.feeders[link as usize] == Feeder::Host
+            {
+                let delay = self.network.topology.edges()[link as usize].spec.delay;
+                found.push((node, inboxes.add_feeder(inbox, delay.as_nanos())));
+            }
+        }
+        found
+    }
+
+    fn add_hop(&self, ways: &mut [WayOut], host: u32, hop: u32, plain: bool, inboxes: &Inboxes) {
+        let Hop { link, then, .. } = self.hops[hop as usize];
+        let inbox = match then {
+            ArrivalProcessing::Inbox(lane) if plain => Some(inboxes.of_lane(lane)),
+            _ => None,
+        };
+        ways[host as usize].add(link, inbox);
     }
 
     /// Whether agents of the link's node feed the link.

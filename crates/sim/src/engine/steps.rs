@@ -1,6 +1,6 @@
 //! Runs in steps: snapshots and events during a run.
 //!
-//! Hosts and links may be ahead of the calendar, and last hops behind it, so their current state must not be read. Instead,
+//! Hosts and links may be ahead of the calendar, and last hops and feeders of inboxes behind it, so their current state must not be read. Instead,
 //! snapshots contain values that were recorded with the simulated time of each host and link: bytes per bin, samples of senders
 //! and links, and events. When the calendar has reached a time and all last hops have processed their packets, the records up to
 //! this time are complete.
@@ -29,7 +29,7 @@ impl Engine {
                 return Err(SnapshotError::NotKept { at, period });
             }
         }
-        self.catch_up_all();
+        self.catch_up_all(self.reached);
         let mut flows: Vec<FlowSnapshot> = self
             .records
             .flows
@@ -75,7 +75,7 @@ impl Engine {
     /// Returns the events since the last call in order of time. Empty unless [`Options::events`](crate::Options::events) requests
     /// events.
     pub fn take_events(&mut self) -> Vec<Event> {
-        self.catch_up_all();
+        self.catch_up_all(self.reached);
         let reached = time_of(self.reached);
         let Some(events) = &mut self.records.events else { return Vec::new() };
         // The stable sort preserves the order of the events of one link or flow.
@@ -84,11 +84,12 @@ impl Engine {
         events.drain(..complete).collect()
     }
 
-    /// Processes the pending packets of all last hops.
-    fn catch_up_all(&mut self) {
+    /// Processes the pending packets of all last hops, and runs the timers up to `now` that have no calendar entries.
+    pub(super) fn catch_up_all(&mut self, now: u64) {
         for bundle in 0..self.bundles.len() as u32 {
             self.flush(bundle);
         }
+        self.catch_up_feeders(now);
     }
 
     /// Records joins and leaves, which are known from the start.
