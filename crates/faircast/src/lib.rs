@@ -64,7 +64,7 @@
 //! | receivers without faircast | [`pgm`] (OpenPGM, ZeroMQ) and [`alc`] (FLUTE), started by [`start`] or [`run`] |
 //! | sessions in a loop of the program | [`Endpoint`]: datagrams in, datagrams out, without sockets and clock |
 //! | events, reports and errors in full | [`event`], [`error`]; their JSON: [`json`] |
-//! | details of a session in the program's log | the feature `tracing`: events for joins, reports, cuts, repairs, blocks and parents, described in `docs/tracing.md` |
+//! | details of a session in the program's log | the feature `tracing`: events for joins, reports, rates, cuts, windows, repairs, blocks and parents, described in `docs/tracing.md` |
 //! | simulated networks | the crates `sim`, `aqm`, `unicast` (feature `sim`) and `experiments` (feature `experiments`) |
 //!
 //! Linux only. In networks without multicast, a source serves hosts by unicast ([`Unicast`]), or relays do ([`relay`]). Besides

@@ -5,10 +5,11 @@
 //! effect.
 
 use crate::error::Error;
+use crate::event::{Limit, Progress};
 use faircast_core::node::Observation;
 use faircast_core::packet::{Cause, Flags, ReceiverId, Report, ReportContent};
-use faircast_core::time::Time;
-use faircast_wire::{Announce, DataPacket, Message};
+use faircast_core::time::{Rate, Span, Time};
+use faircast_wire::{Announce, DataPacket, Message, Window};
 use sink::{emit, text};
 use std::net::SocketAddr;
 
@@ -27,6 +28,24 @@ pub(crate) enum Call<'a> {
     Control,
 }
 
+/// The rate of a source since the last sample, and its limits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RateSample {
+    /// Rate of the sent packets.
+    pub(crate) rate: Rate,
+    /// Factor that limited the rate; if it was a window, also its receiver.
+    pub(crate) limit: Option<(Limit, Option<ReceiverId>)>,
+    /// Duration for which windows held the source.
+    pub(crate) held: Span,
+    /// Number of sent data packets, and of those with repair symbols.
+    pub(crate) packets: u64,
+    pub(crate) repairs: u64,
+    /// Number of active layers of a layered session.
+    pub(crate) layers: Option<u8>,
+    /// State of the scheme.
+    pub(crate) seen: Observation,
+}
+
 /// The role of a source.
 pub(crate) const SOURCE: &str = "source";
 /// The role of a receiver.
@@ -37,6 +56,7 @@ pub(crate) const RELAY: &str = "relay";
 #[cfg(feature = "tracing")]
 mod sink {
     use faircast_core::packet::ReceiverId;
+    use std::net::SocketAddr;
     use std::sync::Arc;
     use tracing::field::DisplayValue;
 
@@ -45,15 +65,20 @@ mod sink {
         pub(super) session: Arc<str>,
         pub(super) role: &'static str,
         pub(super) receiver: Option<ReceiverId>,
+        pub(super) branch: Option<SocketAddr>,
     }
 
     impl Names {
         pub(super) fn new(session: &str, role: &'static str) -> Names {
-            Names { session: session.into(), role, receiver: None }
+            Names { session: session.into(), role, receiver: None, branch: None }
         }
 
         pub(super) fn of(self, receiver: ReceiverId) -> Names {
             Names { receiver: Some(receiver), ..self }
+        }
+
+        pub(super) fn on(self, branch: SocketAddr) -> Names {
+            Names { branch: Some(branch), ..self }
         }
 
         pub(super) fn receiver(&self) -> Option<DisplayValue<ReceiverId>> {
@@ -61,9 +86,9 @@ mod sink {
         }
     }
 
-    /// Returns the text form of a receiver ID.
-    pub(super) fn text(id: ReceiverId) -> DisplayValue<ReceiverId> {
-        tracing::field::display(id)
+    /// Returns the text form of a receiver ID, or of an error.
+    pub(super) fn text<T: std::fmt::Display>(value: T) -> DisplayValue<T> {
+        tracing::field::display(value)
     }
 
     /// Emits an event of this scope, level, target, time and message. Fields are those of `tracing::event!`.
@@ -75,6 +100,7 @@ mod sink {
                 tracing::Level::$level,
                 session = &*$scope.0.session,
                 role = $scope.0.role,
+                branch = $scope.0.branch.map(text),
                 at = $at.as_secs_f64(),
                 $($field = $(%$shown)? $(?$debug)? $($value)?,)*
                 $message
@@ -87,6 +113,7 @@ mod sink {
 #[cfg(not(feature = "tracing"))]
 mod sink {
     use faircast_core::packet::ReceiverId;
+    use std::net::SocketAddr;
 
     #[derive(Debug, Clone, Default)]
     pub(super) struct Names;
@@ -100,11 +127,15 @@ mod sink {
             self
         }
 
+        pub(super) fn on(self, _: SocketAddr) -> Names {
+            self
+        }
+
         pub(super) fn receiver(&self) {}
     }
 
-    pub(super) fn text(id: ReceiverId) -> ReceiverId {
-        id
+    pub(super) const fn text<T>(value: T) -> T {
+        value
     }
 
     /// Checks the types of the values. No code is generated.
@@ -123,6 +154,11 @@ impl Scope {
     /// Returns the scope of this session and role.
     pub(crate) fn new(session: &str, role: &'static str) -> Scope {
         Scope(sink::Names::new(session, role))
+    }
+
+    /// Returns the same scope for a branch of a relay.
+    pub(crate) fn on(self, branch: SocketAddr) -> Scope {
+        Scope(self.0.on(branch))
     }
 
     /// Returns the same scope for this receiver.
@@ -195,6 +231,11 @@ impl Scope {
                     rate_bps = member.rate, loss = member.loss
                 );
             }
+            Message::Window(window) => {
+                let Window { from, echo, limit } = window;
+                let limit = Some(limit.0).filter(|_| *limit != Window::UNLIMITED);
+                emit!(self, DEBUG, "faircast::window", at, "window", way = way, receiver = %from, echo = echo.seq.0, limit = limit);
+            }
             Message::Request(request) => {
                 let (from, needs) = (request.from, &request.needs);
                 emit!(
@@ -225,8 +266,132 @@ impl Scope {
         }
     }
 
-    /// Traces a rate cut of a scheme.
-    pub(crate) fn cut(&self, before: &Observation, seen: &Observation, why: Call<'_>, at: Time) {
+    /// Traces that a source starts to send.
+    pub(crate) fn began(&self, scheme: &str, receivers: u64, at: Time) {
+        emit!(self, INFO, "faircast::session", at, "session started", scheme = scheme, receivers = receivers);
+    }
+
+    /// Traces that a source ends its session.
+    pub(crate) fn ended(&self, receivers: u64, verified: u64, cuts: u64, why: Option<&Error>, at: Time) {
+        emit!(
+            self,
+            INFO,
+            "faircast::session",
+            at,
+            "session ended",
+            receivers = receivers,
+            verified = verified,
+            cuts = cuts,
+            reason = why.map(text)
+        );
+    }
+
+    /// Traces that a receiver has stored all content.
+    pub(crate) fn complete(&self, bytes: u64, at: Time) {
+        emit!(
+            self,
+            INFO,
+            "faircast::session",
+            at,
+            "content complete",
+            receiver = self.0.receiver(),
+            bytes = bytes
+        );
+    }
+
+    /// Traces that the factor that limits the rate of a source has changed.
+    pub(crate) fn limited(
+        &self,
+        limit: Limit,
+        receiver: Option<ReceiverId>,
+        host: Option<&str>,
+        rate: Rate,
+        allowed: Rate,
+        at: Time,
+    ) {
+        emit!(
+            self,
+            INFO,
+            "faircast::rate",
+            at,
+            "limit changed",
+            limited_by = word(limit),
+            receiver = receiver.map(text),
+            host = host,
+            rate_bps = rate.bps(),
+            allowed_bps = allowed.bps()
+        );
+    }
+
+    /// Traces the rate of a source since the last sample.
+    pub(crate) fn sampled(&self, sample: &RateSample, at: Time) {
+        let seen = &sample.seen;
+        emit!(
+            self,
+            DEBUG,
+            "faircast::rate",
+            at,
+            "rate sampled",
+            rate_bps = sample.rate.bps(),
+            allowed_bps = seen.rate.bps(),
+            limited_by = sample.limit.map(|(limit, _)| word(limit)),
+            window_of = sample.limit.and_then(|(_, holder)| holder).map(text),
+            held_ms = sample.held.as_secs_f64() * 1e3,
+            limiting = seen.limiting.map(text),
+            rtt_ms = seen.rtt.as_secs_f64() * 1e3,
+            starting = seen.starting,
+            layers = sample.layers,
+            packets = sample.packets,
+            repairs = sample.repairs,
+            cuts = seen.cuts
+        );
+    }
+
+    /// Traces the numbers of the latest second of a receiver.
+    pub(crate) fn received_now(&self, progress: &Progress, at: Time) {
+        let counts = progress.counts.as_deref();
+        emit!(
+            self,
+            DEBUG,
+            "faircast::rate",
+            at,
+            "rate received",
+            receiver = self.0.receiver(),
+            rate_bps = progress.rate.bps(),
+            loss = progress.loss,
+            bytes = progress.bytes,
+            layers = progress.layers.map(|layers| layers.joined),
+            packets = counts.map(|counts| counts.packets),
+            lost = counts.map(|counts| counts.lost),
+            dropped_local = counts.map(|counts| counts.dropped_local)
+        );
+    }
+
+    /// Traces that the scheme follows another receiver.
+    pub(crate) fn follows(&self, before: &Observation, seen: &Observation, host: Option<&str>, at: Time) {
+        emit!(
+            self,
+            DEBUG,
+            "faircast::rate",
+            at,
+            "representative changed",
+            receiver = seen.limiting.map(text),
+            host = host,
+            receiver_before = before.limiting.map(text),
+            rate_bps = seen.rate.bps(),
+            rtt_ms = seen.rtt.as_secs_f64() * 1e3
+        );
+    }
+
+    /// Traces a rate cut of a scheme. `host` is the name of the receiver that caused it.
+    pub(crate) fn cut(
+        &self,
+        before: &Observation,
+        seen: &Observation,
+        why: Call<'_>,
+        host: Option<&str>,
+        at: Time,
+    ) {
         let (receiver, limiting) = (why.receiver(), seen.limiting);
         emit!(
             self,
@@ -235,6 +400,7 @@ impl Scope {
             at,
             "rate cut",
             receiver = receiver.map(text),
+            host = host,
             limiting = limiting.map(text),
             reason = why.reason(),
             rate_before_bps = before.rate.bps(),
@@ -246,6 +412,18 @@ impl Scope {
 
     /// Traces a change of a receiver's subscription from `before` to `layers` layers.
     pub(crate) fn layers(&self, before: u8, layers: u8, at: Time) {
+        if layers > before {
+            emit!(
+                self,
+                DEBUG,
+                "faircast::rate",
+                at,
+                "layers joined",
+                receiver = self.0.receiver(),
+                layers_before = before,
+                layers = layers
+            );
+        }
         if layers < before {
             emit!(
                 self,
@@ -313,6 +491,16 @@ impl Scope {
                 emit!(self, WARN, "faircast::join", at, "receiver failed", receiver = self.0.receiver(), reason = %error);
             }
         }
+    }
+}
+
+/// Returns the factor in one word.
+const fn word(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Congestion => "congestion",
+        Limit::Window => "window",
+        Limit::Application => "application",
+        Limit::Max => "max",
     }
 }
 

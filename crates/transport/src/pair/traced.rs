@@ -2,7 +2,7 @@
 
 use super::tree::{branch, schemes};
 use super::*;
-use crate::event::{Condition, Counts, RateCut, ReceiverState};
+use crate::event::{Condition, Counts, RateCut, ReceiverState, SendReport};
 use crate::relay::RouterKind;
 use faircast_core::schemes::{CATALOGUE, Feedback};
 use faircast_core::time::Rate;
@@ -176,6 +176,7 @@ fn every_scheme_traces_joins_reports_cuts_repairs_and_blocks() {
         assert!(report.cuts > 0 || events.count("cut", "layers left") > 0, "{name}: somebody slows down");
 
         assert_states_and_cuts_are_reported(&net, source, report.cuts);
+        assert_rate_is_explained(name, &events, report, is_single_rate);
 
         let end = net.now.as_secs_f64();
         for event in &events.0 {
@@ -192,6 +193,50 @@ fn every_scheme_traces_joins_reports_cuts_repairs_and_blocks() {
             report.cuts
         );
     }
+}
+
+/// Asserts that events explain the rate: its samples, its limits, the receiver that the scheme follows, and the windows.
+fn assert_rate_is_explained(name: &str, events: &Events, report: &SendReport, is_single_rate: bool) {
+    let only = |message| {
+        let mut all = events.all("session", message);
+        all.next().filter(|_| all.next().is_none()).unwrap_or_else(|| panic!("{name}: one {message}"))
+    };
+    let (started, ended) = (only("session started"), only("session ended"));
+    assert_eq!((started.text("scheme"), started.number("receivers")), (name, 2.0), "{name}");
+    assert_eq!((ended.number("verified"), ended.number("cuts")), (2.0, report.cuts as f64), "{name}");
+    assert_eq!(events.receivers("session", "content complete").len(), 2, "{name}");
+    assert_eq!(events.receivers("rate", "rate received").len(), 2, "{name}");
+
+    let (mut last, mut packets, mut limits) = (started.number("at"), 0.0, BTreeSet::new());
+    let (mut followed, mut last_limit) = ("", ("", ""));
+    for event in &events.0 {
+        if event.is("rate", "representative changed") {
+            assert_eq!(event.text("receiver_before"), followed, "{name}: {event:?}");
+            followed = event.text("receiver");
+        } else if event.is("rate", "rate sampled") {
+            assert!(event.number("at") > last + 0.099, "{name}: {event:?}");
+            last = event.number("at");
+            packets += event.number("packets");
+            assert_eq!(event.text("limiting"), followed, "{name}: {event:?}");
+            let limit = event.text("limited_by");
+            assert_eq!(limit.is_empty(), !is_single_rate, "{name}: {event:?}");
+            assert_eq!(limit == "window", event.texts.contains_key("window_of"), "{name}: {event:?}");
+            limits.insert(limit);
+        } else if event.is("rate", "limit changed") {
+            let limit = (event.text("limited_by"), event.text("receiver"));
+            assert!(
+                limit != last_limit && (limit.0 != "congestion" || limit.1 == followed),
+                "{name}: {event:?}"
+            );
+            last_limit = limit;
+        }
+    }
+    assert!((0.9..=1.0).contains(&(packets / report.packets as f64)), "{name}: {packets} packets in samples");
+    assert_eq!(events.count("rate", "limit changed") > 0, is_single_rate, "{name}");
+    let windows = |way| events.all("window", "window").filter(move |event| event.text("way") == way).count();
+    assert!(windows("sent") >= windows("received"), "{name}");
+    assert_eq!(windows("received") > 0, is_single_rate, "{name}");
+    println!("{name}: {limits:?}, {} windows, follows {followed:?}", windows("received"));
 }
 
 /// Asserts that the events of a source with two receivers state each receiver and each rate cut.

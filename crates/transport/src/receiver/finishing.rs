@@ -188,6 +188,7 @@ impl ReceiverSession {
                 stream.finishing_since = None;
                 self.report_content(); // short content may be read and published in one call
                 self.totals.finished = now;
+                self.scope.complete(done.bytes, now);
                 self.finished = Some(done);
                 self.leave_layers(now);
                 if self.outbox.is_muted {

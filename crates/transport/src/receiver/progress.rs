@@ -13,7 +13,7 @@ impl ReceiverSession {
         (self.totals.bytes_last, self.totals.lost_last, self.totals.packets_last) =
             (self.totals.bytes, self.totals.lost, self.totals.packets);
         self.totals.rate = Rate::from_bps(bytes as f64 * 8.0);
-        self.events.push_back(Event::Progress(Progress {
+        let progress = Progress {
             elapsed: now.since(stream.since).into(),
             bytes: stream.sink.gathered_bytes(),
             moved_bytes: stream.sink.gathered_bytes().saturating_sub(stream.sink.resumed_bytes().0),
@@ -40,6 +40,8 @@ impl ReceiverSession {
                 dropped_local: self.totals.dropped_local,
                 cuts: 0,
             })),
-        }));
+        };
+        self.scope.received_now(&progress, now);
+        self.events.push_back(Event::Progress(progress));
     }
 }

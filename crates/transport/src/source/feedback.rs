@@ -362,7 +362,7 @@ impl SourceSession {
     ) {
         let before = self.source.observe();
         call(&mut self.source, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
-        self.look_for_cut(&before, why, now);
+        self.look_for_changes(&before, why, now);
         self.refuse_effects(now);
     }
 
@@ -370,23 +370,27 @@ impl SourceSession {
     pub(super) fn control(&mut self, control: SourceControl, now: Time) {
         let before = self.source.observe();
         self.source.control(control, now);
-        self.look_for_cut(&before, Call::Control, now);
+        self.look_for_changes(&before, Call::Control, now);
     }
 
-    /// Records a cut if the scheme has cut its rate since `before`.
-    fn look_for_cut(&mut self, before: &Observation, why: Call<'_>, now: Time) {
+    /// Records a cut if the scheme has cut its rate since `before`, and a change of the receiver that it follows.
+    fn look_for_changes(&mut self, before: &Observation, why: Call<'_>, now: Time) {
         let seen = self.source.observe();
+        let host = |id: Option<ReceiverId>| Some(self.members.get(id?)?.host.as_str());
+        if seen.limiting != before.limiting {
+            self.scope.follows(before, &seen, host(seen.limiting), now);
+        }
         if seen.cuts == before.cuts {
             return;
         }
-        self.scope.cut(before, &seen, why, now);
+        let host = host(why.receiver().or(seen.limiting));
+        self.scope.cut(before, &seen, why, host, now);
         if self.cuts.len() < RateCut::LISTED {
-            let host = why.receiver().or(seen.limiting).and_then(|id| self.members.get(id));
             self.cuts.push(RateCut {
                 at: now.since(Time::ZERO).into(),
                 from: before.rate,
                 to: seen.rate,
-                host: host.map(|member| member.host.clone()),
+                host: host.map(str::to_owned),
                 cause: why.reason(),
             });
         }

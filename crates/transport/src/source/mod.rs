@@ -26,6 +26,7 @@ mod receipts;
 mod refusals;
 mod required_hosts;
 mod resuming;
+mod sampling;
 pub(crate) mod scheduler;
 mod start;
 mod status;
@@ -161,6 +162,7 @@ pub(crate) struct SourceSession {
     counts: Counts,
     /// Rate cuts since the last progress event, at most [`RateCut::LISTED`].
     cuts: Vec<RateCut>,
+    sampled: sampling::Sampled,
     /// The last receiver of the last [`Event::Receivers`]; `None` if this event had all receivers.
     listed: Option<ReceiverId>,
     left: SendTimes,
@@ -258,6 +260,8 @@ struct Counts {
     packets: u64,
     wire_bytes: u64,
     wire_bytes_last: u64,
+    /// Duration for which windows had held the source at the last progress event.
+    held_last: Span,
     repairs: u64,
     refused: u64,
 }
@@ -276,6 +280,7 @@ impl SourceSession {
         });
         let role = if setup.scheduler.source_is_finished().is_some() { RELAY } else { SOURCE };
         let (scope, mut members) = (Scope::new(&setup.name, role), Members::default());
+        let scope = if role == RELAY { scope.on(setup.groups[0]) } else { scope };
         members.trace_in(scope.clone());
         let mut session = SourceSession {
             setup: Fixed {
@@ -337,6 +342,7 @@ impl SourceSession {
             followed: None,
             counts: Counts::default(),
             cuts: Vec::new(),
+            sampled: sampling::Sampled::default(),
             listed: None,
             left: SendTimes::default(),
             day_limit: Rate::UNLIMITED,
@@ -441,6 +447,7 @@ impl SourceSession {
             self.follow_the_day(now);
             self.repeat_pages();
         }
+        self.sample(now);
         if let Err(error) = self.look_at_inputs(now) {
             self.fail(error.into(), now);
         }
@@ -706,6 +713,7 @@ impl SourceSession {
     }
 
     fn close(&mut self, now: Time) {
+        self.trace_end(now);
         self.clocks.finished = now;
         self.setup.start.end();
         self.phase = Phase::Closing { left: 3 };

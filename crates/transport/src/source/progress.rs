@@ -15,8 +15,8 @@ use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Activity, MemberState};
 use std::collections::BTreeSet;
 
-/// Minimum duration per second for which a window must delay packets to count as the limit of the rate.
-const HELD_PART: Span = Span::from_millis(100);
+/// Minimum fraction of the time for which a window must delay packets to count as the limit of the rate.
+const HELD_PART: f64 = 0.1;
 
 /// Fraction of the allowed rate below which the application is the limit.
 const USED_PART: f64 = 0.8;
@@ -277,7 +277,10 @@ impl SourceSession {
         self.counts.wire_bytes_last = self.counts.wire_bytes;
         let representative =
             seen.limiting.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
-        let limit = self.limit(bytes, now);
+        let (held, by) = self.windows.held(now);
+        let held_now = held.saturating_sub(std::mem::replace(&mut self.counts.held_last, held));
+        let limit = self.limit(bytes, (held_now, by), Span::from_secs(1));
+        self.trace_limit(limit, bytes, now);
         let holder = limit.and_then(|(_, holder)| holder);
         let is_heard = |member: &&MemberRecord| member.mute != Mute::Silent && member.pace != Pace::Gone;
         let last_received = || self.members.iter().map(|(_, member)| member).filter(is_heard);
@@ -349,19 +352,24 @@ impl SourceSession {
         }
     }
 
-    /// Returns the factor that limited the rate during the latest second, in which `bytes` were sent. If it was a window, also
-    /// returns its receiver.
-    fn limit(&mut self, bytes: u64, now: Time) -> Option<(Limit, Option<ReceiverId>)> {
-        let (held, by) = self.windows.take_held(now);
+    /// Returns the factor that limited the rate during the latest `span`, in which `bytes` were sent, and in which windows held the
+    /// source for `held`. If it was a window, also returns its receiver.
+    pub(super) fn limit(
+        &self,
+        bytes: u64,
+        (held, by): (Span, Option<ReceiverId>),
+        span: Span,
+    ) -> Option<(Limit, Option<ReceiverId>)> {
         let is_controlled = self.layers() == 1 && self.setup.one_way.is_none();
         if !is_controlled || !matches!(self.phase, Phase::Sending) {
             return None;
         }
         let allowed = self.source.observe().rate;
-        let by = by.filter(|id| held >= HELD_PART && self.members.get(*id).is_some());
+        let (held, seconds) = (held.as_secs_f64(), span.as_secs_f64());
+        let by = by.filter(|id| held >= HELD_PART * seconds && self.members.get(*id).is_some());
         Some(match by {
             Some(_) => (Limit::Window, by),
-            _ if (bytes as f64) * 8.0 < allowed.bps() * USED_PART => (Limit::Application, None),
+            _ if (bytes as f64) * 8.0 < allowed.bps() * USED_PART * seconds => (Limit::Application, None),
             _ if self.max_rate().is_some_and(|max| allowed.bps() >= max.bps()) => (Limit::Max, None),
             _ => (Limit::Congestion, None),
         })

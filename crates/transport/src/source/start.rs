@@ -97,6 +97,7 @@ impl SourceSession {
         self.pass_rate_to_scheduler();
         self.scheduler.start(now);
         self.phase = Phase::Sending;
+        self.trace_begin(now);
         self.setup.start.end();
         // The number includes members that have not proved yet that they receive the source: these members have one second to do
         // so.

@@ -40,10 +40,8 @@ pub(super) struct Windows {
     /// Time of the last departure. With a minimum rate (`--min`), the spacing of packets starts from this time even if the
     /// windows are closed.
     sent_at: Time,
-    /// Duration for which the source was held since `asked_at` (the last call of `take_held`), and the last member that held the
-    /// source.
+    /// Duration for which the source was held until `held_since`, and the last member that held the source.
     held: (Span, Option<ReceiverId>),
-    asked_at: Time,
 }
 
 /// Right edge of a member's window.
@@ -170,7 +168,7 @@ impl Windows {
 
     fn release(&mut self, now: Time) {
         if let Some(since) = self.held_since.take() {
-            self.held.0 = self.held.0 + now.since(since.max(self.asked_at));
+            self.held.0 = self.held.0 + now.since(since);
         }
     }
 
@@ -230,12 +228,10 @@ impl Windows {
         Some((holding.by, span, Rate::of(limit.0.saturating_sub(holding.from.0).saturating_mul(size), span)))
     }
 
-    /// Returns the duration for which the source was held since the last call, and the last member that held it.
-    pub(super) fn take_held(&mut self, now: Time) -> (Span, Option<ReceiverId>) {
-        let (held, by) = std::mem::take(&mut self.held);
-        let goes_on = self.held_since.map_or(Span::ZERO, |since| now.since(since.max(self.asked_at)));
-        self.asked_at = now;
-        (held + goes_on, by)
+    /// Returns the duration for which the source was held so far, and the last member that held it.
+    pub(super) fn held(&self, now: Time) -> (Span, Option<ReceiverId>) {
+        let (held, by) = self.held;
+        (held + self.held_since.map_or(Span::ZERO, |since| now.since(since)), by)
     }
 }
 
@@ -366,6 +362,6 @@ mod tests {
         let (by, span, rate) = windows.holding(1_250, at(505)).expect("somebody does");
         assert_eq!((by, span), (id(1), Span::from_millis(500)));
         assert!((rate.bps() - 1e6).abs() < 1.0, "{rate}");
-        assert_eq!(windows.take_held(at(600)).1, Some(id(1)));
+        assert_eq!(windows.held(at(600)).1, Some(id(1)));
     }
 }
