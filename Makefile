@@ -63,7 +63,7 @@ lint-spelling:
 
 # Everything, and the command without the simulator. Clippy and rustdoc have the features of the tests: the three share what they
 # compile of dependencies.
-FEATURES := --features faircast-cli/parquet,faircast-cli/tracing
+FEATURES := --features faircast-cli/parquet
 
 lint-clippy:
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings

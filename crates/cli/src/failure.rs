@@ -115,6 +115,49 @@ pub enum Usage {
     /// A directory has no public keys.
     #[error("there is no public key in {}; `faircast keygen --sign FILE` makes FILE.pub", .0.display())]
     NoKeys(PathBuf),
+    /// A file of the log or of the trace cannot be opened.
+    #[error("cannot write {what} {}: {source}; name another file", .path.display())]
+    #[cfg(feature = "tracing")]
+    Unwritable {
+        /// The log or the trace.
+        what: &'static str,
+        /// Path of the file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The journal of systemd cannot be reached.
+    #[error("cannot reach the journal: {0}; without systemd, write to a file: --log FILE")]
+    #[cfg(feature = "tracing")]
+    NoJournal(io::Error),
+    /// A file is not a trace.
+    #[error("{} is not a trace: {reason}; `faircast send --trace FILE` writes one", .path.display())]
+    NotATrace {
+        /// Path of the file.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+    /// A trace has no session, or not the requested one.
+    #[error(
+        "the trace {} {}", .path.display(),
+        if .known.is_empty() { "has no sessions".to_owned() } else { format!("has no such session; it has: {known}") }
+    )]
+    NoTracedSession {
+        /// Path of the file.
+        path: PathBuf,
+        /// Names of the sessions.
+        known: String,
+    },
+    /// A plot of several sessions was requested.
+    #[error("a plot shows one session, and the trace has {0}; name one with --session")]
+    SeveralTracedSessions(usize),
+    /// The form of a plot is unknown.
+    #[error("cannot write a plot to {}: use a name that ends in .html, .svg or .pdf", .0.display())]
+    PlotForm(PathBuf),
+    /// The build has no pages.
+    #[error("this build writes no pages; use .svg or .pdf")]
+    NoPages,
     /// A report cannot be read.
     #[error("cannot read the report {}: {source}", .path.display())]
     ReportUnreadable {

@@ -26,6 +26,17 @@ fn refuse(format: Format, asked: &[Asked]) -> Result<(), Usage> {
     Ok(())
 }
 
+/// Returns an error if a log or a trace was requested: sessions in foreign formats emit no events.
+fn refuse_diagnostics(format: Format, options: &OutputOptions) -> Result<(), Usage> {
+    match options.diagnostics().into_iter().find(|(_, given)| *given) {
+        Some((option, _)) => {
+            let why = "only sessions in faircast's own format are logged and traced";
+            Err(Usage::NotOver { option: option.to_owned(), format, why })
+        }
+        None => Ok(()),
+    }
+}
+
 /// Returns the error of a setting that a format refuses. The error names the given option.
 fn refused(format: Format, asked: &[Asked], refused: Refused) -> Usage {
     let flag = |feature: Feature| {
@@ -123,6 +134,7 @@ impl Source {
             (Feature::DayLimits, "--bandwidth", sending.bandwidth.is_some()),
         ];
         refuse(format, &asked)?;
+        refuse_diagnostics(format, &output_options)?;
         let rate = unanswered.and_then(|options| options.rate);
         let mut warnings = Vec::new();
         if !sending.no_key {
@@ -173,6 +185,7 @@ impl args::Recv {
         ];
         let options = self.format.options()?;
         refuse(format, &asked)?;
+        refuse_diagnostics(format, &self.output_options)?;
         if self.serve {
             let why = "`--serve` receives only sessions in faircast's own format";
             return Err(Usage::NotOver { option: "--serve".to_owned(), format, why });
@@ -270,6 +283,8 @@ mod tests {
         is_refused("faircast stream --wire udpcast", "stream");
         is_refused("faircast send Cargo.toml --wire udpcast --receivers list", "receivers");
         is_refused("faircast recv --wire alc --stdout", "stdout");
+        is_refused("faircast recv --wire alc --log l", "log");
+        is_refused("faircast send Cargo.toml --wire pgm --trace t", "trace");
         is_refused("faircast recv --wire pgm --serve", "serve");
         is_refused("faircast recv --wire pgm --keep-partial 7d", "keep-partial");
     }

@@ -74,8 +74,8 @@ pub fn write(out: &mut (impl Write + ?Sized), line: &impl Serialize) -> io::Resu
 }
 
 /// Returns the line that replaces `count` dropped lines.
-pub fn dropped(count: u64) -> String {
-    line(&Event::Dropped { count })
+pub fn dropped(count: u64) -> Vec<u8> {
+    line(&Event::Dropped { count }).into_bytes()
 }
 
 /// Returns `line` as JSON with a line end.

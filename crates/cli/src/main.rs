@@ -13,7 +13,8 @@
 //! | [`start`] | start of a waiting session |
 //! | [`print`] [`json`] [`units`] [`safe`] | output for people and programs, and safe display of texts from other hosts |
 //! | [`page`] | the live page of a session for browsers, with the feature `page` |
-//! | `log` | log lines, with the feature `tracing` |
+//! | [`log`] | log lines and the trace of a session, with the feature `tracing` |
+//! | [`trace`] | the format of traces; `trace show` |
 //! | [`outlet`] | standard output and standard error, which do not block a session |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
 //! | [`new_crate`] | `new-scheme`, `new-queue`: crates with parts of your own for the simulator |
@@ -37,7 +38,7 @@ mod hook;
 mod hosts;
 mod json;
 mod key;
-#[cfg(feature = "tracing")]
+#[cfg_attr(not(feature = "tracing"), path = "log/without.rs")]
 mod log;
 mod manual;
 #[cfg(feature = "simulator")]
@@ -65,6 +66,7 @@ mod sim_usage;
 mod stand_in;
 mod start;
 mod system;
+mod trace;
 mod units;
 mod values;
 mod watch;
@@ -73,6 +75,7 @@ mod wording;
 use crate::args::{Cli, Command};
 use crate::failure::{Failure, unwritten};
 use crate::json::Line;
+use crate::log::Selected;
 use crate::outlet::Outlet;
 use crate::printer::{Keyboard, Role};
 use crate::session::{Output, Resolved, Screen};
@@ -95,11 +98,17 @@ fn stand_in_for(program: StandIn) -> Result<(), Failure> {
     match program {
         StandIn::Sender(sender) => {
             let resolved = sender.resolve()?;
-            in_session(Channel::Stdout, |output, stop| formats::run(Role::Unanswered, resolved, output, stop))
+            let log = Selected::nothing("send");
+            in_session(Channel::Stdout, log, |output, stop| {
+                formats::run(Role::Unanswered, resolved, output, stop)
+            })
         }
         StandIn::Receiver(receiver) => {
             let (resolved, remainder) = receiver.resolve()?;
-            in_session(Channel::Stderr, |output, stop| formats::run(Role::Receiver, resolved, output, stop))?;
+            let log = Selected::nothing("recv");
+            in_session(Channel::Stderr, log, |output, stop| {
+                formats::run(Role::Receiver, resolved, output, stop)
+            })?;
             remainder.finish()
         }
     }
@@ -110,21 +119,24 @@ fn dispatch(Cli { command, config }: Cli) -> Result<(), Failure> {
     match command {
         Command::Send(send) => {
             let json = send.output_options.json;
-            let watched = send.watched.clone();
+            let (watched, options) = (send.watched.clone(), send.output_options.clone());
             match send.sending.format.wire {
                 Some(format) => send_as(resolved(send.resolve_as(format), json)?),
                 None if watched.watch.is_some() => {
-                    let resolved = resolved(send.resolve(), json)?;
-                    in_session(Channel::Stdout, |output, stop| watch::run(resolved, &watched, output, stop))
+                    let resolved_send = resolved(send.resolve(), json)?;
+                    let log = resolved(Selected::of("send", &options), json)?;
+                    in_session(Channel::Stdout, log, |output, stop| {
+                        watch::run(resolved_send, &watched, output, stop)
+                    })
                 }
-                None => send_or_stream(resolved(send.resolve(), json)?),
+                None => send_or_stream("send", resolved(send.resolve(), json)?),
             }
         }
         Command::Stream(stream) => {
             let json = stream.output_options.json;
             match stream.sending.format.wire {
                 Some(format) => send_as(resolved(stream.resolve_as(format), json)?),
-                None => send_or_stream(resolved(stream.resolve(), json)?),
+                None => send_or_stream("stream", resolved(stream.resolve(), json)?),
             }
         }
         Command::Recv(recv) => {
@@ -132,24 +144,26 @@ fn dispatch(Cli { command, config }: Cli) -> Result<(), Failure> {
             let channel = if recv.stdout { Channel::Stderr } else { Channel::Stdout };
             if let Some(format) = recv.format.wire {
                 let resolved = resolved(recv.resolve_as(format), json)?;
-                return in_session(channel, |output, stop| {
+                return in_session(channel, Selected::nothing("recv"), |output, stop| {
                     formats::run(Role::Receiver, resolved, output, stop)
                 });
             }
             let (stays, most) = (recv.serve, usize::from(recv.max_sessions));
-            let resolved = resolved(recv.resolve(), json)?;
+            let receiver = resolved(recv.resolve(), json)?;
+            let log = resolved(Selected::of("recv", &receiver.output_options), json)?;
             if stays {
-                return in_session(channel, |output, stop| serve::run(resolved, most, output, stop));
+                return in_session(channel, log, |output, stop| serve::run(receiver, most, output, stop));
             }
-            in_session(channel, |output, stop| session::receive(resolved, output, stop, session::drive))
+            in_session(channel, log, |output, stop| session::receive(receiver, output, stop, session::drive))
         }
         Command::Start { pid } => start::run(pid, &mut out),
         Command::Relay(relay) if relay.status => {
             relay::status(relay.control, relay.output_options.json, &mut out)
         }
         Command::Relay(relay) => {
+            let log = Selected::of("relay", &relay.output_options)?;
             let resolved = relay.resolve()?;
-            in_session(Channel::Relay, |output, stop| relay::run(resolved, output, stop))
+            in_session(Channel::Relay, log, |output, stop| relay::run(resolved, output, stop))
         }
         Command::Clean(clean) => clean::run(&clean, &mut out),
         Command::Config { command } => settings::run(&command, config.as_deref(), &mut out),
@@ -157,6 +171,9 @@ fn dispatch(Cli { command, config }: Cli) -> Result<(), Failure> {
         Command::Key(args::Key { command: args::KeyCommand::Show(show) }) => key::show(&show, &mut out),
         Command::Receipt(args::Receipt { command: args::ReceiptCommand::Verify(verify) }) => {
             receipt::verify(&verify, &mut out)
+        }
+        Command::Trace(args::Trace { command: args::TraceCommand::Show(typed) }) => {
+            trace::show(&typed, &mut out)
         }
         Command::Doctor(doctor) => doctor::run(&doctor, &mut out),
         Command::Demo(demo) => demo::run(&demo.resolve()?, &mut out, system::stop_by_signal()?.flag()),
@@ -192,7 +209,7 @@ enum Channel {
 }
 
 /// Converts a usage error into a failure, and reports it as JSON if `json` is set.
-fn resolved<C>(outcome: Result<Resolved<C>, failure::Usage>, json: bool) -> Result<Resolved<C>, Failure> {
+fn resolved<T>(outcome: Result<T, failure::Usage>, json: bool) -> Result<T, Failure> {
     outcome.map_err(|usage| {
         let failure = Failure::from(usage);
         if json {
@@ -208,20 +225,24 @@ fn resolved<C>(outcome: Result<Resolved<C>, failure::Usage>, json: bool) -> Resu
 
 /// Runs a source in a foreign format.
 fn send_as(resolved: Resolved<FormatSource>) -> Result<(), Failure> {
-    in_session(Channel::Stdout, |output, stop| formats::run(Role::Unanswered, resolved, output, stop))
+    in_session(Channel::Stdout, Selected::nothing("send"), |output, stop| {
+        formats::run(Role::Unanswered, resolved, output, stop)
+    })
 }
 
 /// Runs a source. `start` or the Enter key can start its session early.
-fn send_or_stream(resolved: Resolved<SendConfig>) -> Result<(), Failure> {
-    let has_keyboard = start::on_request(&resolved.config.start)?;
-    in_session(Channel::Stdout, |output, stop| {
+fn send_or_stream(command: &'static str, source: Resolved<SendConfig>) -> Result<(), Failure> {
+    let log = resolved(Selected::of(command, &source.output_options), source.output_options.json)?;
+    let has_keyboard = start::on_request(&source.config.start)?;
+    in_session(Channel::Stdout, log, |output, stop| {
         let keyboard = if has_keyboard { Keyboard::Starts } else { Keyboard::None };
-        session::send(resolved, Output { keyboard, ..output }, stop, session::drive)
+        session::send(source, Output { keyboard, ..output }, stop, session::drive)
     })
 }
 
 fn in_session(
     channel: Channel,
+    log: Selected,
     run: impl for<'a> FnOnce(Output<'a>, &'a Stop) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let stop = system::stop_by_signal()?;
@@ -231,13 +252,14 @@ fn in_session(
         Channel::Stderr => Outlet::stderr(json::dropped),
     };
     let mut people = Outlet::stderr(outlet::dropped);
-    #[cfg(feature = "tracing")]
-    log::begin(&mut people);
+    let log = log.begin(&people);
+    warn(&mut people, &log.warning);
     let is_terminal = Screen::of_stderr() == Screen::Terminal;
     let block =
         is_terminal.then(|| printer::block(ProgressDrawTarget::term_like(Box::new(people.terminal()))));
     let outcome =
         run(Output { program: &mut program, people: &mut people, block, keyboard: Keyboard::None }, &stop);
+    warn(&mut people, &log.finish());
     // The error is ignored if no program reads standard error.
     let _ = people.finish();
     match program.finish() {
@@ -245,5 +267,13 @@ fn in_session(
             Err(Failure::NobodyReads(Class::Transfer))
         }
         _ => outcome,
+    }
+}
+
+/// Writes warnings about the log.
+fn warn<'a>(people: &mut Outlet, texts: impl IntoIterator<Item = &'a String>) {
+    for text in texts {
+        // The error is ignored if no program reads standard error.
+        let _ = writeln!(people, "warning: {}", safe::text(text));
     }
 }

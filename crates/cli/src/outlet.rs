@@ -10,7 +10,7 @@
 
 use crate::units;
 use indicatif::TermLike;
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::{pipe, stdio, termios};
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -36,8 +36,8 @@ const LAST: usize = 2;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Returns the line of text that replaces `count` dropped lines.
-pub fn dropped(count: u64) -> String {
-    format!("warning: {}\n", not_read(count))
+pub fn dropped(count: u64) -> Vec<u8> {
+    format!("warning: {}\n", not_read(count)).into_bytes()
 }
 
 /// Returns a phrase about `count` dropped lines or events.
@@ -46,7 +46,20 @@ pub fn not_read(count: u64) -> String {
 }
 
 /// A function that returns the text that replaces a number of dropped lines.
-pub type DropNotice = fn(u64) -> String;
+pub type DropNotice = fn(u64) -> Vec<u8>;
+
+/// Effect of a failed write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnFailure {
+    /// The output has ended, for example because its reader has closed the pipe.
+    End,
+    /// The line counts as dropped. The next line is written, for example when the disk has room again.
+    #[cfg_attr(
+        not(any(feature = "tracing", test)),
+        expect(dead_code, reason = "only logs and traces continue")
+    )]
+    Drop,
+}
 
 /// An output of the process. A clone writes to the same queue.
 #[derive(Debug, Clone)]
@@ -61,6 +74,7 @@ struct Shared {
     state: Mutex<State>,
     changed: Condvar,
     notice: DropNotice,
+    on_failure: OnFailure,
 }
 
 #[derive(Debug, Default)]
@@ -76,6 +90,12 @@ struct State {
     failed: Option<io::ErrorKind>,
 }
 
+/// Bytes to write: a line, or a notice about this number of dropped lines.
+enum Taken {
+    Line(Vec<u8>),
+    Notice(Vec<u8>, u64),
+}
+
 /// State of the end of the output.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -89,23 +109,38 @@ enum End {
 impl Outlet {
     /// Returns standard output.
     pub fn stdout(notice: DropNotice) -> Outlet {
-        Outlet::new(stdio::stdout(), notice)
+        Outlet::new(stdio::stdout(), notice, OnFailure::End)
     }
 
     /// Returns standard error.
     pub fn stderr(notice: DropNotice) -> Outlet {
-        Outlet::new(stdio::stderr(), notice)
+        Outlet::new(stdio::stderr(), notice, OnFailure::End)
     }
 
-    fn new(fd: BorrowedFd<'static>, notice: DropNotice) -> Outlet {
-        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), notice });
+    /// Returns an output that continues after failed writes. The text of `notice` also replaces lines that could not be written.
+    #[cfg(any(feature = "tracing", test))]
+    pub fn tolerant(fd: impl AsFd + Send + 'static, notice: DropNotice) -> Outlet {
+        Outlet::new(fd, notice, OnFailure::Drop)
+    }
+
+    fn new(fd: impl AsFd + Send + 'static, notice: DropNotice, on_failure: OnFailure) -> Outlet {
+        let shared =
+            Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), notice, on_failure });
         let theirs = Arc::clone(&shared);
         // No thread joins this thread: a reader that does not read may block it until the process ends.
-        let started = thread::Builder::new().name("output".to_owned()).spawn(move || theirs.write_to(fd));
+        let started =
+            thread::Builder::new().name("output".to_owned()).spawn(move || theirs.write_to(fd.as_fd()));
         if let Err(error) = started {
             shared.lock().failed = Some(error.kind());
         }
         Outlet { shared, begun: Vec::new() }
+    }
+
+    /// Queues a line.
+    #[cfg(any(feature = "tracing", test))]
+    pub fn push(&self, line: Vec<u8>) {
+        self.shared.lock().push(line);
+        self.shared.changed.notify_all();
     }
 
     /// Returns a terminal for repainted output.
@@ -123,8 +158,8 @@ impl Outlet {
         let began = Instant::now();
         let mut state = self.shared.lock();
         let (mut seen, mut since) = (state.written, Instant::now());
-        while !(state.lines.is_empty() && state.dropped == 0 && !state.is_writing) {
-            if let Some(kind) = state.failed {
+        while state.is_writing || !state.lines.is_empty() || (state.dropped > 0 && state.failed.is_none()) {
+            if let Some(kind) = state.failed.filter(|_| self.shared.on_failure == OnFailure::End) {
                 return Err(kind.into());
             }
             if state.written != seen {
@@ -158,7 +193,7 @@ impl Write for Outlet {
     /// Queues the bytes that `write` has received. Returns the error of an earlier line.
     fn flush(&mut self) -> io::Result<()> {
         let mut state = self.shared.lock();
-        if let Some(kind) = state.failed {
+        if let Some(kind) = state.failed.filter(|_| self.shared.on_failure == OnFailure::End) {
             self.begun.clear();
             return Err(kind.into());
         }
@@ -195,31 +230,49 @@ impl State {
 
 impl Shared {
     /// Writes the queued lines.
-    fn write_to(&self, fd: BorrowedFd<'static>) {
+    fn write_to(&self, fd: BorrowedFd<'_>) {
         loop {
-            let line = self.next(fd);
-            let outcome = write_all(fd, &line);
+            let taken = self.next(fd);
+            let (Taken::Line(bytes) | Taken::Notice(bytes, _)) = &taken;
+            let outcome = write_all(fd, bytes);
             let mut state = self.lock();
             state.is_writing = false;
             state.written += 1;
-            if let Err(error) = outcome {
-                state.failed = Some(error.kind());
-                state.lines.clear();
-                state.dropped = 0;
+            match (outcome, self.on_failure) {
+                (Ok(()), OnFailure::End) => {}
+                // Lines that were lost before are reported, so the output is complete again.
+                (Ok(()), OnFailure::Drop) => state.failed = None,
+                (Err(error), OnFailure::Drop) => {
+                    state.failed = Some(error.kind());
+                    match taken {
+                        Taken::Line(_) => state.dropped += 1,
+                        Taken::Notice(_, count) => {
+                            state.dropped += count;
+                            // The notice is tried again when a further line is there.
+                            state.drop_first();
+                        }
+                    }
+                }
+                (Err(error), OnFailure::End) => {
+                    state.failed = Some(error.kind());
+                    state.lines.clear();
+                    state.dropped = 0;
+                    self.changed.notify_all();
+                    return;
+                }
             }
             self.changed.notify_all();
-            if state.failed.is_some() {
-                return;
-            }
         }
     }
 
     /// Waits for the next line, and for room in the pipe. Returns the line.
-    fn next(&self, fd: BorrowedFd<'static>) -> Vec<u8> {
+    fn next(&self, fd: BorrowedFd<'_>) -> Taken {
         let mut state = self.lock();
         loop {
             let next = match state.dropped {
                 0 => state.lines.front().map(Vec::len),
+                // After a failed write, only a new line causes another attempt.
+                _ if state.failed.is_some() && state.lines.is_empty() => None,
                 count => Some((self.notice)(count).len()),
             };
             let Some(len) = next else {
@@ -233,11 +286,11 @@ impl Shared {
             state.is_writing = true;
             let count = std::mem::take(&mut state.dropped);
             if count > 0 {
-                return (self.notice)(count).into_bytes();
+                return Taken::Notice((self.notice)(count), count);
             }
             let line = state.lines.pop_front().expect("there is one");
             state.bytes -= line.len();
-            return line;
+            return Taken::Line(line);
         }
     }
 
@@ -346,19 +399,17 @@ impl TermLike for Terminal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::fd::AsFd;
     use std::fs::File;
     use std::io::Read;
 
-    fn notice(count: u64) -> String {
-        format!("{count} dropped\n")
+    fn notice(count: u64) -> Vec<u8> {
+        format!("{count} dropped\n").into_bytes()
     }
 
     /// Returns an outlet into a pipe, and the reading end of the pipe.
     fn piped() -> (Outlet, File) {
         let (reader, writer) = pipe::pipe().expect("a pipe");
-        let writer: &'static File = Box::leak(Box::new(File::from(writer)));
-        (Outlet::new(writer.as_fd(), notice), reader.into())
+        (Outlet::new(writer, notice, OnFailure::End), reader.into())
     }
 
     fn fill(outlet: &mut Outlet, lines: usize) {
@@ -405,8 +456,8 @@ mod tests {
         outlet.finish().expect("it is read");
         let shared = Arc::clone(&outlet.shared);
         assert_eq!(shared.lock().failed, None);
-        // The writing end of the pipe is leaked, so the reader never reaches the end of the pipe. The test counts written lines
-        // instead.
+        // The thread of the outlet keeps the writing end of the pipe, so the reader never reaches the end of the pipe. The test
+        // counts written lines instead.
         assert!(shared.lock().written < 2 * MAX_BYTES as u64 / 200, "some lines were dropped");
         drop(lines);
     }
@@ -418,5 +469,24 @@ mod tests {
         writeln!(outlet, "one").expect("it is queued");
         assert_eq!(outlet.finish().expect_err("nobody reads").kind(), io::ErrorKind::BrokenPipe);
         assert_eq!(writeln!(outlet, "two").expect_err("still").kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn tolerant_outlet_counts_failed_lines_and_continues() {
+        let (reader, writer) = std::os::unix::net::UnixDatagram::pair().expect("sockets");
+        let mut outlet = Outlet::tolerant(writer, notice);
+        outlet.push(vec![b'x'; MAX_BYTES / 2]); // too long for a datagram
+        outlet.push(b"two\n".to_vec());
+        outlet.finish().expect("the last line is written");
+        let mut bytes = [0; 100];
+        for line in ["1 dropped\n", "two\n"] {
+            let len = reader.recv(&mut bytes).expect("it was sent");
+            assert_eq!(&bytes[..len], line.as_bytes());
+        }
+        let mut full =
+            Outlet::tolerant(File::options().write(true).open("/dev/full").expect("there is one"), notice);
+        (0..100).for_each(|_| full.push(b"line\n".to_vec()));
+        assert_eq!(full.finish().expect_err("no line is written").kind(), io::ErrorKind::StorageFull);
+        assert!(full.shared.lock().dropped == 100 && full.shared.lock().written <= 100);
     }
 }

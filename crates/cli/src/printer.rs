@@ -112,7 +112,7 @@ pub enum Reader {
 
 impl Level {
     /// Returns the level that the options select.
-    pub fn of(output_options: OutputOptions) -> Level {
+    pub fn of(output_options: &OutputOptions) -> Level {
         match (output_options.quiet, output_options.verbose) {
             (true, _) => Level::Quiet,
             (false, true) => Level::Verbose,

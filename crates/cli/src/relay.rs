@@ -145,7 +145,7 @@ fn read_key(path: &Path, warnings: &mut Vec<String>) -> Result<HopKey, Usage> {
 /// When the sockets cannot be opened, or when another relay runs on this host.
 pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Failure> {
     let Resolved { config, control, warnings, output_options } = resolved;
-    let (level, json) = (Level::of(output_options), output_options.json);
+    let (level, json) = (Level::of(&output_options), output_options.json);
     let Output { program, people, .. } = output;
     let page = Page::open(&output_options, "relay")?;
     let handle = RelayHandle::default();
@@ -195,8 +195,8 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Fa
 }
 
 /// Returns the line that replaces `count` dropped lines.
-pub fn dropped(count: u64) -> String {
-    json::line(&EventLine { relayed: 0, branch: None, event: &Event::Dropped { count } })
+pub fn dropped(count: u64) -> Vec<u8> {
+    json::line(&EventLine { relayed: 0, branch: None, event: &Event::Dropped { count } }).into_bytes()
 }
 
 /// Describes an event for people; `None` if the level excludes it.

@@ -99,7 +99,7 @@ pub fn run<'a>(
     stop: &'a Stop,
 ) -> Result<(), Failure> {
     let Resolved { mut config, output_options, warnings, report: _, hook } = resolved;
-    let mut printer = session::printer(Role::Receiver, output_options, output, stop)?;
+    let mut printer = session::printer(Role::Receiver, &output_options, output, stop)?;
     warnings.into_iter().for_each(|text| printer.event(&Event::warning(text)));
     // With `--listen`, `--parent` or the address of this host, only one receiver can run, because it occupies a port of this host.
     let is_at_host = !config.group.ip().is_multicast();

@@ -556,7 +556,7 @@ pub fn print<'a, Config, Report: Serialize>(
     verdict: impl Fn(&Report) -> Verdict,
 ) -> Result<(), Failure> {
     let Resolved { config, output_options, warnings, report: _, mut hook } = resolved;
-    let mut printer = printer(role, output_options, output, stop)?;
+    let mut printer = printer(role, &output_options, output, stop)?;
     warnings.into_iter().for_each(|text| printer.event(&Event::warning(text)));
     let mut print = |event| {
         hook.iter_mut().for_each(|hook| hook.note_event(&event));
@@ -575,11 +575,11 @@ pub fn print<'a, Config, Report: Serialize>(
 /// When the page cannot be served at its address.
 pub(crate) fn printer<'a>(
     role: Role,
-    output_options: OutputOptions,
+    output_options: &OutputOptions,
     output: Output<'a>,
     stop: &'a Stop,
 ) -> Result<EventPrinter<'a>, Failure> {
-    let page = Page::open(&output_options, if role == Role::Receiver { "recv" } else { "send" })?;
+    let page = Page::open(output_options, if role == Role::Receiver { "recv" } else { "send" })?;
     let (program, human) = match (output_options.json, output.block) {
         (true, _) => (Some(output.program), Human::Nobody),
         (false, Some(block)) => (None, Human::Block(block)),

@@ -458,6 +458,26 @@ pub fn slow(text: &str) -> Result<faircast::SlowReceiverPolicy, BadValue> {
     }
 }
 
+/// Destination of log lines.
+#[cfg(feature = "tracing")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogTo {
+    /// A file.
+    File(PathBuf),
+    /// The journal of systemd.
+    Journal,
+}
+
+/// Parses the destination of log lines. A file called `journald` is `./journald`.
+#[cfg(feature = "tracing")]
+#[expect(clippy::unnecessary_wraps, reason = "the parser of the command line expects a result")]
+pub fn log_to(text: &str) -> Result<LogTo, BadValue> {
+    match text {
+        "journald" => Ok(LogTo::Journal),
+        path => Ok(LogTo::File(path.into())),
+    }
+}
+
 /// Checks the name of a file for receivers.
 pub fn file_name(text: &str) -> Result<String, BadValue> {
     name(text, 255)

@@ -4,6 +4,7 @@ mod clean;
 pub mod formats;
 mod receipt;
 pub mod relay;
+mod trace;
 mod unanswered;
 mod watched;
 
@@ -24,6 +25,7 @@ use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
+pub use trace::{Trace, TraceCommand, TraceShow};
 pub use unanswered::Unanswered;
 pub use watched::Watched;
 
@@ -73,6 +75,8 @@ pub enum Command {
     Key(Key),
     /// Verify the receipts of receivers in a report
     Receipt(Receipt),
+    /// Explain the rates of sessions by their traces
+    Trace(Trace),
     /// Check this host: interfaces, routes, buffers, and whether multicast works
     Doctor(Doctor),
     /// List or remove partial files of receivers
@@ -275,7 +279,7 @@ impl From<LayersBy> for Spacing {
 }
 
 /// Output options of a session.
-#[derive(Debug, Clone, Copy, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct OutputOptions {
     /// Print events as JSON, one object per line, on standard output
     #[arg(help_heading = "Output", long)]
@@ -295,9 +299,26 @@ pub struct OutputOptions {
     #[cfg(feature = "page")]
     #[arg(help_heading = "Output", long, value_name = "ADDRESS[:PORT]|PORT", value_parser = values::page_at, num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:0")]
     pub metrics: Option<SocketAddr>,
+    /// Append log lines to this file, or send them to the journal of systemd. The variable RUST_LOG selects lines, as in
+    /// `faircast=debug` [default: faircast=info]
+    #[cfg(feature = "tracing")]
+    #[arg(help_heading = "Output", long, value_name = "FILE|journald", value_hint = ValueHint::FilePath, value_parser = values::log_to)]
+    pub log: Option<values::LogTo>,
+    /// Write a trace that explains the rate to this file, in the format qlog; see `faircast trace show`
+    #[cfg(feature = "tracing")]
+    #[arg(help_heading = "Output", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
 }
 
 impl OutputOptions {
+    /// Returns the options of the log and of the trace, and whether they were given.
+    pub const fn diagnostics(&self) -> [(&'static str, bool); 2] {
+        #[cfg(feature = "tracing")]
+        return [("--log", self.log.is_some()), ("--trace", self.trace.is_some())];
+        #[cfg(not(feature = "tracing"))]
+        [("--log", false), ("--trace", false)]
+    }
+
     /// Returns whether the source reports the state of each receiver.
     pub const fn receiver_events(&self) -> ReceiverEvents {
         #[cfg(feature = "page")]

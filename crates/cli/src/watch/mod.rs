@@ -123,7 +123,7 @@ pub fn run(
         config.content = Content::Paths(vec![watch.inbox.path(&file.name)]);
         config.series = Some(series);
         let (warnings, hook) = (std::mem::take(&mut warnings), hook.clone());
-        let one = Resolved { config, output_options, warnings, report: None, hook };
+        let one = Resolved { config, output_options: output_options.clone(), warnings, report: None, hook };
         let output = Output { program: &mut *program, people: &mut *people, block: block.clone(), keyboard };
         let mut is_sent = false;
         let outcome = session::send(one, output, stop, |config, events, stop| {
@@ -158,7 +158,7 @@ pub fn run(
         if !told.is_empty() {
             let output =
                 Output { program: &mut *program, people: &mut *people, block: block.clone(), keyboard };
-            let mut printer = session::printer(Role::Unanswered, output_options, output, stop)?;
+            let mut printer = session::printer(Role::Unanswered, &output_options, output, stop)?;
             told.into_iter().for_each(|text| printer.event(&Event::warning(text)));
         }
     }

@@ -13,6 +13,7 @@ mod damage;
 mod day;
 mod delta;
 mod devices;
+mod diagnostics;
 mod doctor;
 mod emulated;
 mod failures;

@@ -1,0 +1,233 @@
+//! The course of the sessions of a trace.
+
+use super::read::Event;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// Time by which an event may be earlier than the event before it, in seconds.
+const SAME: f64 = 1.0;
+
+/// The sessions of a trace, in the order of their first events.
+#[derive(Debug)]
+pub struct Story {
+    /// Sessions with at least one event.
+    pub sessions: Vec<Session>,
+    /// Place and number of the last session of each name, role, and branch or receiver.
+    places: BTreeMap<(String, String, String), (usize, usize)>,
+    /// The session time that is explained.
+    moment: Option<f64>,
+    /// Number of records that the writer dropped.
+    pub dropped: u64,
+}
+
+/// A session as one endpoint saw it.
+#[derive(Debug, Default)]
+pub struct Session {
+    pub name: String,
+    pub role: String,
+    /// The group or host of a branch of a relay.
+    pub branch: String,
+    pub scheme: String,
+    /// Session time of the first and the last event, and of the first packet.
+    pub from: f64,
+    pub started: f64,
+    pub to: f64,
+    pub samples: Vec<Sample>,
+    pub cuts: Vec<Cut>,
+    /// Receivers by their IDs.
+    pub members: BTreeMap<String, Member>,
+    /// Numbers of events by name.
+    pub counts: BTreeMap<String, u64>,
+    /// Events of interest, as sentences: joins, ends, failures.
+    pub notes: Vec<(f64, String)>,
+    pub receivers: u64,
+    pub verified: u64,
+}
+
+/// The rate since the last sample.
+#[derive(Debug, Clone, Default)]
+pub struct Sample {
+    pub at: f64,
+    /// Rates in bit/s. A receiver has no allowed rate.
+    pub rate: f64,
+    pub allowed: Option<f64>,
+    pub limited_by: String,
+    /// Duration for which windows held the source, in seconds, and the receiver that held it last.
+    pub held: f64,
+    pub window_of: String,
+    /// The receiver that the scheme follows, and the round-trip time to it in milliseconds.
+    pub limiting: String,
+    pub rtt_ms: Option<f64>,
+    pub starting: bool,
+    pub layers: Option<u64>,
+    /// Loss at a receiver.
+    pub loss: Option<f64>,
+    /// Length of the queue at the bottleneck in a simulation, in bytes.
+    pub queue_bytes: Option<f64>,
+    pub packets: u64,
+    pub repairs: u64,
+}
+
+/// A rate cut.
+#[derive(Debug, Clone, Default)]
+pub struct Cut {
+    pub at: f64,
+    pub from: f64,
+    pub to: f64,
+    pub reason: String,
+    /// The receiver whose report caused it. Without a report: the receiver that the scheme follows.
+    pub receiver: String,
+    pub rtt_ms: Option<f64>,
+}
+
+/// A receiver.
+#[derive(Debug, Clone, Default)]
+pub struct Member {
+    pub host: String,
+    pub address: Option<SocketAddr>,
+    /// Number of verified bytes.
+    pub bytes: u64,
+    pub is_done: bool,
+    /// Its last state before the moment, or of all: time, loss and rate.
+    pub last: Option<(f64, f64, f64)>,
+}
+
+impl Story {
+    /// Returns a story without sessions. `moment` is the session time that will be explained.
+    pub const fn new(moment: Option<f64>) -> Story {
+        Story { sessions: Vec::new(), places: BTreeMap::new(), moment, dropped: 0 }
+    }
+
+    /// Adds an event.
+    pub fn add(&mut self, event: &Event) {
+        if event.name == "records_dropped" {
+            self.dropped += event.number("count").unwrap_or_default() as u64;
+        }
+        if event.session.is_empty() || event.name.is_empty() {
+            return;
+        }
+        let role = event.text("role");
+        let own = if role == "source" { "" } else { event.text("branch") };
+        let own = if role == "receiver" { event.text("receiver") } else { own };
+        let key = (event.session.clone(), role.to_owned(), own.to_owned());
+        let known = self.places.get(&key).map(|(place, count)| (*place, *count));
+        // The time of a session begins at zero: an earlier time belongs to a later session of the same name.
+        let known = match known {
+            Some((place, count)) if event.at() < self.sessions[place].to - SAME => Err(count + 1),
+            Some((place, _)) => Ok(place),
+            None => Err(1),
+        };
+        let place = known.unwrap_or_else(|count| {
+            let number = if count > 1 { format!("#{count}") } else { String::new() };
+            self.sessions.push(Session {
+                name: format!("{}{number}", event.session),
+                role: role.to_owned(),
+                branch: event.text("branch").to_owned(),
+                from: event.at(),
+                ..Session::default()
+            });
+            let place = self.sessions.len() - 1;
+            self.places.insert(key, (place, count));
+            place
+        });
+        self.sessions[place].add(event, self.moment);
+    }
+}
+
+impl Session {
+    /// Returns the name of a receiver for people: of its host if that is known.
+    pub fn host<'a>(&'a self, id: &'a str) -> &'a str {
+        self.members.get(id).map(|member| member.host.as_str()).filter(|host| !host.is_empty()).unwrap_or(id)
+    }
+
+    /// Returns whether the endpoint sends.
+    pub fn sends(&self) -> bool {
+        self.samples.last().is_none_or(|sample| sample.allowed.is_some())
+    }
+
+    fn add(&mut self, event: &Event, moment: Option<f64>) {
+        let at = event.at();
+        self.to = self.to.max(at);
+        *self.counts.entry(event.name.clone()).or_default() += 1;
+        match event.name.as_str() {
+            "session_started" => {
+                self.scheme = event.text("scheme").to_owned();
+                self.started = at;
+                self.receivers = event.number("receivers").unwrap_or_default() as u64;
+            }
+            "session_ended" => {
+                self.receivers = event.number("receivers").unwrap_or_default() as u64;
+                self.verified = event.number("verified").unwrap_or_default() as u64;
+                let why = event.named("reason").map(|why| format!(": {why}")).unwrap_or_default();
+                self.notes.push((at, format!("the session ended{why}")));
+            }
+            "rate_sampled" | "rate_received" => self.samples.push(Sample::of(event)),
+            "rate_cut" => self.cuts.push(Cut::of(event)),
+            "layers_left" | "layers_joined" => {
+                let number = |name| event.number(name).unwrap_or_default();
+                let (before, now) = (number("layers_before"), number("layers"));
+                self.notes.push((at, format!("the receiver went from {before} to {now} layers")));
+            }
+            "member_joined" | "member_left" | "member_given_up" => {
+                let host = event.named("host").unwrap_or_else(|| event.text("receiver").to_owned());
+                let member = self.members.entry(event.text("receiver").to_owned()).or_default();
+                member.host.clone_from(&host);
+                member.address = event.text("address").parse().ok().or(member.address);
+                member.is_done |= event.text("reason") == "done";
+                let what = event.name.trim_start_matches("member_").replace('_', " ");
+                let verb = if event.name == "member_given_up" { "was " } else { "" };
+                let why = event.named("reason").map(|why| format!(" ({why})")).unwrap_or_default();
+                self.notes.push((at, format!("{host} {verb}{what}{why}")));
+            }
+            "content_complete" => self.notes.push((at, "the content was complete".to_owned())),
+            "receiver_failed" | "store_failed" => {
+                self.notes.push((at, format!("the receiver failed: {}", event.text("reason"))));
+            }
+            "state" if event.text("way") != "sent" => {
+                let member = self.members.entry(event.text("receiver").to_owned()).or_default();
+                let loss = event.number("loss").unwrap_or_default();
+                member.bytes = event.number("bytes").map_or(member.bytes, |bytes| bytes as u64);
+                if moment.is_none_or(|moment| at <= moment) {
+                    member.last = Some((at, loss, event.number("rate_bps").unwrap_or_default()));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Sample {
+    fn of(event: &Event) -> Sample {
+        let count = |name| event.number(name).unwrap_or_default() as u64;
+        Sample {
+            at: event.at(),
+            rate: event.number("rate_bps").unwrap_or_default(),
+            allowed: event.number("allowed_bps"),
+            limited_by: event.text("limited_by").to_owned(),
+            held: event.number("held_ms").unwrap_or_default() / 1e3,
+            window_of: event.text("window_of").to_owned(),
+            limiting: event.text("limiting").to_owned(),
+            rtt_ms: event.number("rtt_ms"),
+            starting: event.is("starting"),
+            layers: event.number("layers").map(|layers| layers as u64),
+            loss: event.number("loss"),
+            queue_bytes: event.number("queue_bytes"),
+            packets: count("packets"),
+            repairs: count("repairs"),
+        }
+    }
+}
+
+impl Cut {
+    fn of(event: &Event) -> Cut {
+        let receiver = event.named("receiver").or_else(|| event.named("limiting")).unwrap_or_default();
+        Cut {
+            at: event.at(),
+            from: event.number("rate_before_bps").unwrap_or_default(),
+            to: event.number("rate_bps").unwrap_or_default(),
+            reason: event.text("reason").to_owned(),
+            receiver,
+            rtt_ms: event.number("rtt_ms"),
+        }
+    }
+}
