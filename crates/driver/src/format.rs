@@ -7,7 +7,7 @@
 
 mod declared;
 
-use crate::run::{Clock, Groups, Moves, Outage, Uplink, emit_opened, run_one};
+use crate::run::{Clock, Groups, Moves, Outage, Uplink, emit_opened, explained, run_one};
 use crate::stop::Stop;
 use faircast_core::rate::Bounds;
 use faircast_core::schemes::Scheme;
@@ -285,8 +285,9 @@ impl ReceiverSockets {
         let run = run_one(&mut endpoint, &mut self.groups, &host.clock, host.events, host.stop);
         let backlog = Backlog { dropped: self.groups.dropped(), ..Backlog::default() };
         endpoint.handle_host_event(HostEvent::Backlog(backlog), host.clock.now());
+        let gone = self.groups.close();
         let report = endpoint.report();
         run?;
-        self.groups.explain(report)
+        explained(report, gone)
     }
 }

@@ -13,7 +13,7 @@ mod uplink;
 pub(crate) use clock::Clock;
 pub use faircast_transport::system::random;
 pub(crate) use groups::Groups;
-pub(crate) use outage::{Moves, Outage};
+pub(crate) use outage::{Moves, Outage, explained};
 pub(crate) use receiver_sockets::{Listening, ReceiverSockets};
 pub(crate) use uplink::Uplink;
 

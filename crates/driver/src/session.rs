@@ -155,7 +155,7 @@ pub fn receive(
     let clock = Clock::start();
     let (mut session, mut groups) = open_receiver(config, &clock, events)?;
     run_one(session.endpoint(), &mut groups, &clock, events, stop)?;
-    groups.explain(session.report())
+    groups.explain(|| session.report())
 }
 
 /// Same as [`receive`], on tokio's runtime.
@@ -171,7 +171,7 @@ pub async fn receive_async(
     let clock = Clock::start();
     let (mut session, mut groups) = open_receiver(config, &clock, events)?;
     crate::run::tokio::run_one(session.endpoint(), &mut groups, &clock, events, stop).await?;
-    groups.explain(session.report())
+    groups.explain(|| session.report())
 }
 
 /// Opens a receiver and its sockets.

@@ -57,15 +57,9 @@ impl Groups {
         Groups { outage, base, layers, left, dropped: 0, rejoined_at, after_silence, snooping_reported }
     }
 
-    /// Returns the result of a session. If an outage of the network prevented reception, returns the outage as the error.
-    ///
-    /// # Errors
-    /// Errors of the report, or the outage of the network.
-    pub(crate) fn explain<T>(&mut self, report: Result<T, Error>) -> Result<T, Error> {
-        match (report, self.outage.take_error()) {
-            (Err(error), Some(gone)) if error.may_be_the_network() => Err(gone),
-            (report, _) => report,
-        }
+    /// Closes the sockets. Returns the outage of the network that lasts.
+    pub(crate) fn close(mut self) -> Option<Error> {
+        self.outage.take_error()
     }
 
     /// Returns the number of datagrams dropped by the sockets' buffers.
@@ -382,6 +376,15 @@ mod tests {
         joined.join(&groups[1..]).expect("it joins again");
         send(&source, 5, groups[2]);
         assert_eq!(receive(&mut joined, 1), [5]);
+    }
+
+    #[test]
+    fn sockets_are_closed_before_the_report_of_a_session_is_made() {
+        let (groups, joined, source) = three(47_285);
+        drop(source);
+        let is_free = || Ok(std::net::UdpSocket::bind(groups[0]).is_ok());
+        assert!(!is_free().expect("it answers"), "the receiver has the port");
+        assert!(crate::run::ReceiverSockets::Groups(joined).explain(is_free).expect("no outage"));
     }
 
     #[test]

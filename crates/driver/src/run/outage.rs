@@ -261,6 +261,14 @@ fn same_place(one: &Choice, other: &Choice) -> bool {
     (one.chosen.index, one.local) == (other.chosen.index, other.local)
 }
 
+/// Returns the result of a session; if the outage `gone` prevented it, returns the outage as the error.
+pub(crate) fn explained<T>(report: Result<T, Error>, gone: Option<Error>) -> Result<T, Error> {
+    match (report, gone) {
+        (Err(error), Some(gone)) if error.may_be_the_network() => Err(gone),
+        (report, _) => report,
+    }
+}
+
 /// Returns the result of receiving; temporary network errors count as zero datagrams.
 pub(crate) fn received(outcome: Result<usize, NetError>) -> Result<usize, Error> {
     match outcome {

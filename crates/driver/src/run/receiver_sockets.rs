@@ -1,6 +1,6 @@
 //! Sockets of a receiver: for its groups, or for a parent that serves it by unicast.
 
-use super::{Events, Groups, Moves, Outage, Sockets, Uplink, Watcher, emit_opened};
+use super::{Events, Groups, Moves, Outage, Sockets, Uplink, Watcher, emit_opened, explained};
 use faircast_core::time::Time;
 use faircast_net::{GroupOptions, GroupSocket, Membership, Meta, SourceOptions, choose};
 use faircast_transport::endpoint::{Backlog, Endpoint, Transmit};
@@ -127,21 +127,19 @@ impl GroupBeside {
 }
 
 impl ReceiverSockets {
-    /// Returns the result of a session. If an outage of the network prevented reception, returns the outage as the error.
+    /// Closes the sockets, and returns the result of a session. If an outage of the network prevented reception, returns the
+    /// outage as the error. To end a session takes time if its disk is slow, and nobody reads the sockets meanwhile.
     ///
     /// # Errors
     /// Errors of the report, or the outage of the network.
-    pub(crate) fn explain<T>(&mut self, report: Result<T, Error>) -> Result<T, Error> {
-        match self {
-            ReceiverSockets::Groups(groups) => groups.explain(report),
-            ReceiverSockets::Parent { uplink, group } => {
-                let gone = uplink.take_error().or(group.failed.take().map(|(_, error)| error));
-                match (report, gone) {
-                    (Err(error), Some(gone)) if error.may_be_the_network() => Err(gone),
-                    (report, _) => report,
-                }
+    pub(crate) fn explain<T>(self, report: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let gone = match self {
+            ReceiverSockets::Groups(groups) => groups.close(),
+            ReceiverSockets::Parent { mut uplink, mut group } => {
+                uplink.take_error().or(group.failed.take().map(|(_, error)| error))
             }
-        }
+        };
+        explained(report(), gone)
     }
 
     /// Returns the group that is joined in addition to a parent.
