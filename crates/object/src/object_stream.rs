@@ -12,6 +12,7 @@ use super::spool::Spool;
 use super::walk::{LeftOut, Reading, Skipped, Walk, mtime, top_name};
 use super::withdrawn::Withdrawal;
 use crate::host::block_device;
+use crate::host::direct::Direct;
 use crate::host::disk::{Disk, SYSTEM};
 use crate::host::sys::OpenFiles;
 use rustix::fs::{Advice, OFlags};
@@ -23,6 +24,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Number of bytes from which a device is read past the page cache. Files with fewer bytes in a block need no look at their kind.
+const DIRECT_FROM: usize = 16 << 10;
 
 /// An object stream at the source: a manifest and the content of its files, read block by block.
 #[derive(Debug)]
@@ -56,6 +60,7 @@ enum StreamContent {
     Files {
         tops: BTreeMap<OsString, PathBuf>,
         open: OpenFiles,
+        direct: Direct,
     },
     Stream(Spool),
     /// Content by name.
@@ -144,7 +149,7 @@ impl ObjectStream {
         if reading.delta == Delta::On {
             manifest = with_chunks_of_files(manifest, &tops);
         }
-        let content = StreamContent::Files { tops, open: OpenFiles::default() };
+        let content = StreamContent::Files { tops, open: OpenFiles::default(), direct: Direct::default() };
         let mut object = ObjectStream::new(manifest, content, symbol_size, symbols_per_block)?;
         (object.skipped, object.left_out, object.notes) = (found.skipped, found.left_out, notes);
         Ok(object)
@@ -235,7 +240,7 @@ impl ObjectStream {
         symbols: u16,
     ) -> ObjectStream {
         let tops = BTreeMap::from([(top_name(&tree).expect("it has a name"), tree)]);
-        let content = StreamContent::Files { tops, open: OpenFiles::default() };
+        let content = StreamContent::Files { tops, open: OpenFiles::default(), direct: Direct::default() };
         ObjectStream::new(manifest, content, symbol_size, symbols).expect("it is sound")
     }
 
@@ -348,9 +353,9 @@ impl ObjectStream {
     pub(crate) fn read_file(&mut self, number: u32, offset: u64, into: &mut [u8]) -> Result<(), ObjectError> {
         let entry = &self.manifest.entries()[number as usize];
         match &mut self.content {
-            StreamContent::Files { tops, open } => {
+            StreamContent::Files { tops, open, direct } => {
                 let file = open.get(number, || open_source(tops, entry))?;
-                read_piece(&self.disk, file, offset, into, || source_path(tops, entry), entry)
+                read_piece((&self.disk, file, direct), offset, into, || source_path(tops, entry), entry)
             }
             StreamContent::Memory(files) => {
                 into.copy_from_slice(&files[&entry.path][offset as usize..][..into.len()]);
@@ -469,6 +474,7 @@ fn with_chunks_of_files(manifest: Manifest, tops: &BTreeMap<OsString, PathBuf>) 
             None => open_source(tops, entry)?,
         };
         let (_, file) = open.insert((entry.path.clone(), file));
+        SYSTEM.release(file, entry.size(), at);
         SYSTEM.read_at(file, buf, at).map_err(|e| ObjectError::io(source_path(tops, entry), "read", e))
     })
 }
@@ -512,14 +518,19 @@ fn check_unchanged(file: &File, path: &Path, entry: &Entry) -> Result<(), Object
 }
 
 fn read_piece(
-    disk: &Disk,
-    file: &File,
+    (disk, file, direct): (&Disk, &File, &mut Direct),
     offset: u64,
     into: &mut [u8],
     path: impl Fn() -> PathBuf,
     entry: &Entry,
 ) -> Result<(), ObjectError> {
-    let have = disk.read_at(file, into, offset).map_err(|e| ObjectError::io(path(), "read", e))?;
+    let is_device = || file.metadata().is_ok_and(|about| about.file_type().is_block_device());
+    let have = match into.len() >= DIRECT_FROM && is_device() {
+        true => direct.read((disk, file), into, offset),
+        false => disk.read_at(file, into, offset),
+    };
+    let have = have.map_err(|e| ObjectError::io(path(), "read", e))?;
+    disk.release(file, entry.size(), offset);
     let unchanged = check_unchanged(file, &path(), entry);
     match unchanged {
         Ok(()) if have < into.len() => {

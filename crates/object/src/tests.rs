@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 mod adopt;
 mod devices;
+mod direct;
 mod existing;
 mod hostile;
 mod in_place;

@@ -4,12 +4,16 @@
 //! disks, power failures.
 
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, FallocateFlags, Gid, Mode, OFlags, Timestamps, Uid, XattrFlags, statfs};
+use rustix::fs::{
+    Advice, AtFlags, FallocateFlags, Gid, Mode, OFlags, Timestamps, Uid, XattrFlags, fadvise, fallocate,
+    statfs,
+};
 use rustix::io::Errno;
 use rustix::path::Arg;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -104,6 +108,12 @@ const COPIED_AT_A_TIME: usize = 1 << 20;
 /// Unit of holes in files, and of zeros that a device writes by itself, in bytes.
 pub(crate) const HOLE_UNIT: u64 = 4096;
 
+/// Files of this size or more leave the page cache while they are read and written, so that the pages of other programs stay.
+const LARGE: u64 = 1 << 30;
+
+/// Number of bytes of a large file that stay in the page cache: those before the last access.
+const KEPT: u64 = 64 << 20;
+
 /// The disk of a host.
 #[derive(Clone, Default)]
 pub struct Disk(Option<Arc<dyn Faults>>);
@@ -141,9 +151,7 @@ impl Disk {
         }
         let whole = range.start.next_multiple_of(HOLE_UNIT)..range.end / HOLE_UNIT * HOLE_UNIT;
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        if whole.is_empty()
-            || rustix::fs::fallocate(file, flags, whole.start, whole.end - whole.start).is_err()
-        {
+        if whole.is_empty() || fallocate(file, flags, whole.start, whole.end - whole.start).is_err() {
             return self.clear(file, range);
         }
         self.clear(file, range.start..whole.start)?;
@@ -204,6 +212,24 @@ impl Disk {
             }
         }
         Ok(done)
+    }
+
+    /// Begins to write the pages of a range to the disk, if the file is large.
+    pub(crate) fn write_back(&self, file: &File, size: u64, range: Range<u64>) {
+        if size >= LARGE {
+            // For pages that are not on the disk, this advice begins to write them.
+            let len = NonZeroU64::new(range.end - range.start);
+            fadvise(file, range.start, len, Advice::DontNeed).ok();
+            self.release(file, size, range.start);
+        }
+    }
+
+    /// Removes the pages of a large file from the page cache, except the last ones before the offset `to`, and those that are
+    /// not on the disk yet.
+    pub(crate) fn release(&self, file: &File, size: u64, to: u64) {
+        if let Some(len) = NonZeroU64::new(to.saturating_sub(KEPT)).filter(|_| size >= LARGE) {
+            fadvise(file, 0, Some(len), Advice::DontNeed).ok();
+        }
     }
 
     pub(crate) fn set_len(&self, file: &File, len: u64) -> io::Result<()> {
@@ -328,7 +354,7 @@ impl Disk {
     /// Reserves space for the first `len` bytes of a file.
     pub(crate) fn reserve(&self, file: &File, len: u64) -> Result<(), Errno> {
         self.ask(&Op::Reserve)?;
-        rustix::fs::fallocate(file, FallocateFlags::empty(), 0, len)
+        fallocate(file, FallocateFlags::empty(), 0, len)
     }
 
     /// Returns the number of free bytes on the filesystem of this directory.

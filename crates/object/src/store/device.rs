@@ -18,11 +18,12 @@ use crate::error::ObjectError;
 use crate::file_work::{FileWork, WorkStage};
 use crate::geometry::{Geometry, Hash, TransferId};
 use crate::host::block_device::BlockDevice;
+use crate::host::direct::Direct;
 use crate::host::disk::Disk;
 use crate::journal::{self, HEADER, JournalContent, RECORD, WITHDRAWN};
 use crate::layout::Layout;
 use crate::manifest::{Counts, Kind, Manifest};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -49,6 +50,9 @@ pub struct DeviceStore {
 pub struct DeviceFiles {
     disk: Disk,
     device: Arc<BlockDevice>,
+    direct: Direct,
+    /// Blocks that the table does not list yet, because the last of their bytes may be in memory: number, end, and hash.
+    unlisted: VecDeque<(u32, u64, Hash)>,
     transfer: TransferId,
     geometry: Geometry,
     /// The blocks with the manifest, which have no place on the device.
@@ -93,7 +97,8 @@ impl DeviceStore {
             work.step(self.files.device.path())?;
             let bytes = self.files.place_of(index);
             buf.resize((bytes.end - bytes.start) as usize, 0);
-            let read = self.files.disk.read_at(&self.files.device.file, &mut buf, bytes.start);
+            let read =
+                self.files.direct.read((&self.files.disk, &self.files.device.file), &mut buf, bytes.start);
             match read.is_ok_and(|have| have == buf.len()) && hash_of(&buf) == hash {
                 true => self.ledger.count_resumed(index, hash),
                 false => self.ledger.spoiled += bytes.end - bytes.start,
@@ -121,6 +126,7 @@ impl DeviceStore {
     /// When the device cannot be written.
     pub fn start_over(&mut self) -> Result<u64, ObjectError> {
         self.files.held.clear();
+        self.files.unlisted.clear();
         // Before the manifest is known, the device is left unchanged.
         if self.files.read_table()?.is_some() {
             self.files.begin_table()?;
@@ -143,7 +149,8 @@ impl DeviceStore {
             .map(|run| self.files.place_of(run.start).start..self.files.place_of(run.end - 1).end);
         let runs: Vec<Range<u64>> = runs.flat_map(in_steps).collect();
         work.begin(WorkStage::Completing, runs.len() as u64 + 2);
-        let (disk, device) = (&self.files.disk, &self.files.device);
+        self.files.flush(0)?;
+        let (disk, device) = (self.files.disk.clone(), Arc::clone(&self.files.device));
         for bytes in runs {
             disk.zero(&device.file, bytes).map_err(|e| self.files.failed(e, 0))?;
             work.step(device.path())?;
@@ -154,6 +161,7 @@ impl DeviceStore {
         for (index, data) in std::mem::take(&mut self.files.held) {
             self.files.write_at(self.files.place_of(index).start, &data, 0)?;
         }
+        self.files.flush(0)?;
         disk.sync_all(&device.file).map_err(|e| self.files.failed(e, 0))?;
         if let Err(error) = device.reread_partitions() {
             self.files.warnings.push(format!(
@@ -198,6 +206,8 @@ impl DeviceFiles {
         Ok(DeviceFiles {
             disk: disk.clone(),
             device: Arc::clone(device),
+            direct: Direct::default(),
+            unlisted: VecDeque::new(),
             transfer,
             geometry,
             head: vec![0; head_len as usize],
@@ -226,6 +236,7 @@ impl DeviceFiles {
             Operation::Learn(about) => Ok(Performed::Learned(self.learn_manifest(about)?)),
             Operation::Forget(index) => {
                 self.held.remove(&index);
+                self.flush(0)?;
                 self.record(index, WITHDRAWN)?;
                 Ok(Performed::Noted)
             }
@@ -240,8 +251,17 @@ impl DeviceFiles {
             self.held.insert(spot.index, content.to_vec());
             return Ok(());
         }
-        self.write_at(self.place_of(spot.index).start, content, spot.left)?;
-        if spot.in_head { Ok(()) } else { self.record(spot.index, hash) }
+        let place = self.place_of(spot.index);
+        self.write_at(place.start, content, spot.left)?;
+        if !spot.in_head {
+            self.unlisted.push_back((spot.index, place.end, hash));
+        }
+        while let Some(&(index, _, hash)) = self.unlisted.front().filter(|one| self.direct.has_written(one.1))
+        {
+            self.record(index, hash)?;
+            self.unlisted.pop_front();
+        }
+        Ok(())
     }
 
     /// Reads the manifest, whose blocks are all in memory, and begins the table.
@@ -281,8 +301,21 @@ impl DeviceFiles {
         range.start.saturating_sub(manifest)..range.end.saturating_sub(manifest)
     }
 
-    fn write_at(&self, at: u64, bytes: &[u8], left: u64) -> Result<(), ObjectError> {
-        self.disk.write_all_at(&self.device.file, bytes, at).map_err(|e| self.failed(e, left))
+    /// Writes content. The last of its bytes may stay in memory until [`DeviceFiles::flush`].
+    fn write_at(&mut self, at: u64, bytes: &[u8], left: u64) -> Result<(), ObjectError> {
+        if !self.direct.continues(at) {
+            self.flush(left)?;
+        }
+        let written = self.direct.write((&self.disk, &self.device.file), bytes, at);
+        written.map_err(|e| self.failed(e, left))
+    }
+
+    /// Writes the bytes in memory, and lists their blocks in the table.
+    fn flush(&mut self, left: u64) -> Result<(), ObjectError> {
+        self.direct.flush((&self.disk, &self.device.file)).map_err(|e| self.failed(e, left))?;
+        std::mem::take(&mut self.unlisted)
+            .into_iter()
+            .try_for_each(|(index, _, hash)| self.record(index, hash))
     }
 
     fn failed(&self, error: std::io::Error, left: u64) -> ObjectError {
@@ -315,7 +348,12 @@ impl DeviceFiles {
         let Some(at) = self.table else { return Ok(()) };
         let mut table = journal::header(self.transfer, self.geometry).to_vec();
         table.resize(self.table_len(), 0);
-        self.write_at(at, &table, 0)
+        self.write_table_at(at, &table)
+    }
+
+    /// Writes a part of the table, through the page cache.
+    fn write_table_at(&self, at: u64, bytes: &[u8]) -> Result<(), ObjectError> {
+        self.disk.write_all_at(&self.device.file, bytes, at).map_err(|e| self.failed(e, 0))
     }
 
     /// Records the hash of a block in the table.
@@ -323,10 +361,17 @@ impl DeviceFiles {
         match self.table {
             Some(at) if (self.geometry.manifest_blocks()..self.first_held).contains(&index) => {
                 let at = at + HEADER as u64 + RECORD as u64 * u64::from(index);
-                self.write_at(at, &journal::record(index, hash), 0)
+                self.write_table_at(at, &journal::record(index, hash))
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// A session that stops keeps the end of its last block.
+impl Drop for DeviceFiles {
+    fn drop(&mut self) {
+        self.flush(0).ok(); // otherwise the block is received again
     }
 }
 

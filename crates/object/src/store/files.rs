@@ -111,6 +111,8 @@ impl Files {
                 None => self.place.disk.write_all_at(part, bytes, piece.offset),
             };
             written.map_err(|e| self.place.failed(&entry.path, e, spot.left))?;
+            let end = piece.offset + piece.len as u64;
+            self.place.disk.write_back(part, entry.size(), piece.offset..end);
         }
         Ok(())
     }
@@ -146,6 +148,8 @@ impl Files {
             if self.place.disk.read_at(file, into, piece.offset)? < into.len() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
+            let size = known.manifest.entries()[piece.entry as usize].size();
+            self.place.disk.release(file, size, piece.offset);
         }
         Ok(())
     }

@@ -294,10 +294,11 @@ fn complete_part(
     place.disk.futimens(&part, &times(entry)).map_err(|e| failed(e.into()))?;
     let mode = apply.mode(entry, || fstat(&part));
     place.disk.fchmod(&part, mode).map_err(|e| failed(e.into()))?;
-    match durability {
-        Durability::Fast => Ok(()),
-        Durability::Synced => place.disk.sync_all(&part).map_err(failed),
+    if durability == Durability::Synced {
+        place.disk.sync_all(&part).map_err(failed)?;
     }
+    place.disk.release(&part, len, u64::MAX);
+    Ok(())
 }
 
 fn times(entry: &Entry) -> Timestamps {

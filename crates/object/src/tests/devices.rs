@@ -116,6 +116,41 @@ fn image_with_holes_arrives_on_a_device() {
     assert!(allocated < 2 * MIB, "holes are holes: {allocated} bytes");
 }
 
+/// Returns the number of pages of a part of a device that are in the page cache.
+fn cached_pages(device: &Path, part: std::ops::Range<u64>) -> usize {
+    let file = fs::File::open(device).expect("readable");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random).expect("no read-ahead");
+    let mut byte = [0];
+    let mut is_cached = |at: &u64| {
+        let nowait = rustix::io::ReadWriteFlags::NOWAIT;
+        rustix::io::preadv2(&file, &mut [std::io::IoSliceMut::new(&mut byte)], *at, nowait).is_ok()
+    };
+    part.step_by(4096).filter(|at| is_cached(at)).count()
+}
+
+#[test]
+fn devices_are_read_and_written_past_the_page_cache() {
+    let at = Scratch::new();
+    let image = at.file("from", &content(12 << 20, 3));
+    let Some(from) = Loop::of(&image, &[]) else { return };
+    let Some(target) = Loop::new(&at, "target", 12 * MIB) else { return };
+    let mut object = ObjectStream::open(std::slice::from_ref(&from.0), 1_000, 100).expect("nobody uses it");
+    let all = blocks(&mut object);
+    let mut store = begin(&target.open(), &object);
+    for (index, (data, hash)) in (0..).zip(&all) {
+        assert!(put(&mut store, index, data, *hash));
+    }
+    let has_arrived = |part: std::ops::Range<usize>| {
+        fs::read(at.path("target")).expect("there")[part.clone()] == fs::read(&image).expect("there")[part]
+    };
+    assert!(has_arrived(1 << 20..3 << 20), "it is written meanwhile");
+    let cached = |device: &Loop| cached_pages(&device.0, MIB..3 * MIB);
+    assert!(cached(&from) < 64 && cached(&target) < 64, "of 512: {}, {}", cached(&from), cached(&target));
+    store.finish_as(&root(object.geometry(), &all), &FileWork::default()).expect("written");
+    drop(store);
+    assert!(has_arrived(0..12 << 20));
+}
+
 #[test]
 fn restarted_machine_resumes_from_what_its_device_holds() {
     let at = Scratch::new();
