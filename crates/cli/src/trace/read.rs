@@ -31,7 +31,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Returns a text of the data; an empty text if there is none.
+    /// Returns a text of the data, which may be empty.
     pub fn text(&self, name: &str) -> &str {
         self.data.get(name).and_then(Value::as_str).unwrap_or_default()
     }
