@@ -217,6 +217,7 @@ fn announce() -> Message<'static> {
         options: Name::EMPTY,
         to_hosts: Name::EMPTY,
         series: None,
+        dry_run: None,
         signer: 0,
         signature: None,
     })

@@ -70,6 +70,7 @@ impl args::Send {
             (Feature::Links, "--copy-links", self.copy_links),
             (Feature::Links, "--copy-unsafe-links", self.copy_unsafe_links),
             (Feature::Delta, "--delta", self.delta),
+            (Feature::DryRun, "--dry-run", self.dry_run),
         ];
         let options = self.sending.format.options()?;
         refuse(format, &asked)?;
@@ -278,6 +279,9 @@ mod tests {
         is_refused("faircast send Cargo.toml --wire pgm --to-hosts lab-*", "to-hosts");
         is_refused("faircast send Cargo.toml --wire pgm --rate 1M", "rate");
         is_refused("faircast send Cargo.toml --wire alc --max 3M", "max");
+        for format in ["pgm", "alc --rate 1M", "udpcast", "norm"] {
+            is_refused(&format!("faircast send Cargo.toml --dry-run --wire {format}"), "dry-run");
+        }
         is_refused("faircast send - --wire alc --rate 1M", "-");
         is_refused("faircast stream --wire alc", "stream");
         is_refused("faircast stream --wire udpcast", "stream");

@@ -64,9 +64,13 @@ impl Hook {
         }
     }
 
-    /// Returns the hook with the fields of the session's report; `None` if the session is incomplete.
+    /// Returns the hook with the fields of the session's report; `None` if the session is incomplete or was a dry run.
     pub fn after(hook: Option<Hook>, complete: Option<&impl Serialize>) -> Option<Hook> {
         let (mut hook, report) = (hook?, complete?);
+        let is_dry = |fields: Value| fields.get("dry_run").is_some_and(|result| !result.is_null());
+        if serde_json::to_value(report).is_ok_and(is_dry) {
+            return None;
+        }
         hook.note(report);
         Some(hook)
     }

@@ -91,9 +91,9 @@ mod tests {
     use faircast::alc::{AlcReceiveReport, AlcSendReport};
     use faircast::core::packet::ReceiverId;
     use faircast::event::{
-        Busy, Condition, Counts, Flow, HostOutcome, HostReport, IncompleteReceiver, Joining, LayersReport,
-        Limit, Progress, RateCut, ReceiverState, RelayBelow, SlowAction, StreamReceived, Subscription,
-        TransferName,
+        Busy, Condition, Counts, DryRunReport, Flow, HostComparison, HostOutcome, HostReport,
+        IncompleteReceiver, Joining, LayersReport, Limit, Progress, RateCut, ReceiverState, RelayBelow,
+        SlowAction, StreamReceived, Subscription, TransferName,
     };
     use faircast::norm::NormSendReport;
     use faircast::pgm::{PgmReceiveReport, PgmSendReport};
@@ -105,6 +105,18 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out, line).expect("a vector takes everything");
         String::from_utf8(out).expect("JSON is UTF-8")
+    }
+
+    fn compared() -> HostComparison {
+        HostComparison {
+            receiver: "1f".into(),
+            host: "lab-07".into(),
+            held_bytes: 900,
+            needed_bytes: 100,
+            new_files: 1,
+            changed_files: 2,
+            deleted: 3,
+        }
     }
 
     #[test]
@@ -158,6 +170,7 @@ mod tests {
                 valid: true,
                 known: None,
             }),
+            Event::Compared(compared()),
             Event::SlowReceiver {
                 receiver: id,
                 host: "lab-07".into(),
@@ -255,6 +268,12 @@ mod tests {
                     }],
                     unsent: vec![LeftOut { path: "a/secret".into(), reason: "no permission to read".into() }],
                     unsent_count: 1,
+                    dry_run: Some(DryRunReport {
+                        bytes: 1_000,
+                        compared: 1,
+                        needed_bytes: 100,
+                        duration: Some(Duration::from_millis(250)),
+                    }),
                     ..SendReport::default()
                 },
                 Some(0.5),
@@ -265,6 +284,7 @@ mod tests {
                     files: 1,
                     bytes: 9,
                     lost: 2,
+                    dry_run: Some(compared()),
                     layers: Some(LayersReport { of: 8, highest: 4, joins: 5, leaves: 2 }),
                     streams,
                     ..ReceiveReport::default()

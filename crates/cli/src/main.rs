@@ -65,6 +65,7 @@ mod sim;
 mod sim_usage;
 mod stand_in;
 mod start;
+mod summary;
 mod system;
 mod trace;
 mod units;

@@ -386,6 +386,9 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
             let why = if receipt.valid { "signed by an unknown key" } else { "not valid" };
             (Level::Normal, Words::Warning(format!("the receipt of {} is {why}", receipt.host)))
         }
+        Event::Compared(host) => {
+            (Level::Normal, Words::Plain(format!("{}: {}", host.host, units::comparison(host))))
+        }
         Event::SlowReceiver { host, rate, action, .. } => {
             let limit = units::rate(rate.bps());
             let text = match action {

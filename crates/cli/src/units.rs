@@ -1,6 +1,7 @@
 //! Text form of numbers for people.
 
 use chrono::{DateTime, Local};
+use faircast::event::HostComparison;
 pub use faircast::units::{bytes, count, percent, rate, seconds};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -43,6 +44,18 @@ pub fn session_of(source: Option<&str>, content: Option<&str>) -> String {
         (Some(source), None) => format!("another session, of {source}"),
         (Some(source), Some(content)) => format!("{source}'s {content}"),
     }
+}
+
+/// Describes the comparison of a host in a dry run.
+pub fn comparison(host: &HostComparison) -> String {
+    format!(
+        "has {}, lacks {}; {} new, {} changed, {} to delete",
+        bytes(host.held_bytes),
+        bytes(host.needed_bytes),
+        count(host.new_files, "file"),
+        host.changed_files,
+        host.deleted
+    )
 }
 
 /// Describes numbers of files, links and directories, as in "3 files, 1 link, 2 directories".

@@ -93,9 +93,9 @@ pub use faircast_driver::Configuration;
 pub use faircast_driver::format::{ReceiverPlace, SourcePlace};
 pub use faircast_net::NetError;
 pub use faircast_transport::config::{
-    BadLimits, Content, DEFAULT_GROUP, Destination, Durability, InvitedHost, LayerInput, Multicast, OneWay,
-    OverwritePolicy, Pacing, ReceiptKeys, ReceiveConfig, Repeat, ReplayPolicy, RequiredHost, SendConfig,
-    SlowReceiverPolicy, Unicast,
+    BadLimits, Content, DEFAULT_GROUP, Destination, DryRun, Durability, InvitedHost, LayerInput, Multicast,
+    OneWay, OverwritePolicy, Pacing, ReceiptKeys, ReceiveConfig, Repeat, ReplayPolicy, RequiredHost,
+    SendConfig, SlowReceiverPolicy, Unicast,
 };
 pub use faircast_transport::ends::{Input, Output};
 pub use faircast_transport::object::{
@@ -116,7 +116,7 @@ pub use faircast_wire::{
 pub mod config {
     pub use faircast_transport::config::{
         BadLimits, Content, DEFAULT_GROUP, DEFAULT_GROUP_V6, DEFAULT_SCHEME, DayLimits, DayPeriod,
-        Destination, Durability, FIND_GROUP, FIND_GROUP_V6, IDLE_TIMEOUT, InvitedHost, KeepPartial,
+        Destination, DryRun, Durability, FIND_GROUP, FIND_GROUP_V6, IDLE_TIMEOUT, InvitedHost, KeepPartial,
         LayerInput, Multicast, OneWay, Overlap, OverwritePolicy, Pacing, RECEIVE_BUFFER, RELAY_MEMORY,
         RELAY_PORT, ReceiptKeys, ReceiveConfig, ReceiverEvents, Repeat, ReplayPolicy, RequiredHost,
         SendConfig, SlowReceiverPolicy, StartNow, Unicast, UtcOffset, check_limits, default_group,
@@ -126,6 +126,7 @@ pub mod config {
 
 /// Events and reports, and their parts.
 pub mod event {
+    pub use faircast_transport::dry_run::{DryRunReport, HostComparison};
     pub use faircast_transport::event::{
         Advice, Busy, Condition, Counts, Event, Flow, HostOutcome, HostReport, IncompleteReceiver, Joining,
         LayersReport, Limit, MAX_UNSENT, Progress, RateCut, ReceiveReport, ReceiverOutcome, ReceiverReport,
@@ -163,7 +164,7 @@ pub mod receipts {
 /// Conversions of times, rates and identities to JSON.
 pub mod json {
     pub use faircast_transport::json::{
-        bps, optional_bps, optional_millis, receiver, seconds, text, unix_seconds,
+        bps, optional_bps, optional_millis, optional_seconds, receiver, seconds, text, unix_seconds,
     };
 }
 

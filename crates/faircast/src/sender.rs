@@ -1,6 +1,6 @@
 //! Sources for programs.
 
-use crate::config::{DayLimits, ReceiverEvents};
+use crate::config::{DayLimits, DryRun, ReceiverEvents};
 use crate::object::Extraneous;
 use crate::session::{self, Session};
 use crate::{
@@ -102,6 +102,13 @@ impl Sender {
     /// files are read before the session.
     pub fn delta(mut self, delta: Delta) -> Sender {
         self.config.delta = delta;
+        self
+    }
+
+    /// Sends only the list of files. Receivers compare their disks with it, change nothing, and state what a session would send to
+    /// them ([`Event::Compared`](crate::Event), [`SendReport::dry_run`]). By default all content is sent.
+    pub fn dry_run(mut self, dry_run: DryRun) -> Sender {
+        self.config.dry_run = dry_run;
         self
     }
 

@@ -39,6 +39,7 @@ impl Format for Alc {
             (Feature::Metadata, "FLUTE tables contain only names and sizes"),
             (Feature::Links, "FLUTE does not support links"),
             (Feature::Delta, "FLUTE sends whole files"),
+            (Feature::DryRun, "FLUTE receivers send no feedback"),
             (Feature::Reuse, "FLUTE sends whole files"),
             (Feature::Encryption, "ALC sessions are not encrypted"),
             (Feature::Signatures, "ALC sessions are not signed"),

@@ -47,6 +47,7 @@ impl Format for Norm {
             (Feature::Stream, "NORM files have a known length, and a live stream has none"),
             (Feature::Metadata, "NORM carries only names and sizes"),
             (Feature::Links, "NORM does not support links"),
+            (Feature::DryRun, "NORM receivers do not compare files"),
             (Feature::Layers, "NORM has no layers"),
             (Feature::Encryption, "NORM sessions are not encrypted"),
             (Feature::Signatures, "NORM sessions are not signed"),

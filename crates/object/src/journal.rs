@@ -61,14 +61,8 @@ impl Journal {
         transfer: TransferId,
         geometry: Geometry,
     ) -> Result<(Journal, Option<JournalContent>), ObjectError> {
-        let failed = |e| ObjectError::io(&path, "read", e);
-        let mut found = [0; HEADER];
-        let have = disk.read_at(&file, &mut found, 0).map_err(failed)?;
-        let reported = match have == HEADER && is_header_of(&found, transfer, geometry) {
-            true => Some(read_content(disk, &file, longest(geometry)).map_err(failed)?),
-            false => None,
-        };
-        let Some((reported, end)) = reported else {
+        let reported = content_of(disk, &file, transfer, geometry);
+        let Some((reported, end)) = reported.map_err(|e| ObjectError::io(&path, "read", e))? else {
             let write = disk
                 .set_len(&file, 0)
                 .and_then(|()| disk.write_all_at(&file, &header(transfer, geometry), 0));
@@ -110,6 +104,20 @@ impl Journal {
         self.end += RECORD as u64;
         Ok(())
     }
+}
+
+/// Returns the content of a journal, and the offset at which its complete records end; `None` if the file is no journal of the
+/// transfer.
+pub(crate) fn content_of(
+    disk: &Disk,
+    file: &File,
+    transfer: TransferId,
+    geometry: Geometry,
+) -> std::io::Result<Option<(JournalContent, u64)>> {
+    let mut found = [0; HEADER];
+    let have = disk.read_at(file, &mut found, 0)?;
+    let is_ours = have == HEADER && is_header_of(&found, transfer, geometry);
+    is_ours.then(|| read_content(disk, file, longest(geometry))).transpose()
 }
 
 /// Returns the maximum length of a valid journal in bytes. A journal may have several records for each block, because a block can

@@ -60,6 +60,11 @@ impl Layout {
         if fits { Ok(Layout { manifest_len, files, void }) } else { Err(ManifestError::Sizes) }
     }
 
+    /// Returns the layout of a manifest without content.
+    pub(crate) fn without_content(manifest_len: u64) -> Layout {
+        Layout { manifest_len, files: Vec::new(), void: Vec::new() }
+    }
+
     /// Returns the runs of blocks that lie in holes of files, in order. Such a block is zeros and is not sent.
     pub fn void(&self) -> &[Range<u32>] {
         &self.void

@@ -90,6 +90,7 @@ pub use policy::{Durability, Existing, Extraneous, KeepPartial, OverwritePolicy,
 pub use sealed::SealedBlocks;
 pub use sink::{SinkResult, StreamSink};
 pub use store::{AnyFiles, AnyStore, DeviceStore};
+pub use store::{Compared, ComparedOutput, Comparing, Granularity};
 pub use store::{Files, Operation, Performed, Plan};
 pub use store::{Finished, Ledger, Put, SkippedLink, Store};
 pub use walk::{HardLinks, Holes, LeftOut, Reading, Skipped, Unreadable};

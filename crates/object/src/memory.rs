@@ -159,6 +159,11 @@ impl Gathering {
         Ok(count)
     }
 
+    /// Takes all bytes.
+    pub fn take_bytes(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.lock())
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -244,6 +244,18 @@ impl ObjectStream {
         ObjectStream::new(manifest, content, symbol_size, symbols).expect("it is sound")
     }
 
+    /// Removes the content, so that only the manifest is sent, for a dry run. The geometry and the identifier of the transfer
+    /// change.
+    #[must_use]
+    pub fn without_content(self) -> ObjectStream {
+        let manifest_len = u64::from(self.geometry.manifest_len);
+        let geometry = Geometry { stream_len: Some(manifest_len), ..self.geometry };
+        let transfer = TransferId::of(&self.manifest_bytes, &geometry);
+        let (layout, content) = (Layout::without_content(manifest_len), BTreeMap::new());
+        let (layout, content) = (Arc::new(layout), StreamContent::Memory(content));
+        ObjectStream { geometry, transfer, layout, content, ..self }
+    }
+
     /// Sets the disk from which files are read.
     pub fn on(self, disk: &Disk) -> ObjectStream {
         ObjectStream { disk: disk.clone(), ..self }

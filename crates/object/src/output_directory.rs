@@ -5,12 +5,13 @@ use super::geometry::TransferId;
 use super::manifest::{Manifest, STATE_DIR};
 use super::origin_records::Locked;
 use crate::host::disk::Disk;
-use crate::host::tree::{Tree, make_and_open, names_in, open_or_create_dir};
-use rustix::fd::OwnedFd;
+use crate::host::tree::{DIR, Tree, make_and_open, names_in, open_existing, open_or_create_dir};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
+use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -28,16 +29,65 @@ pub(crate) const PUBLISHED: &str = "published";
 /// Temporary name of a symbolic link, or of a part file with the content of a published file, before it is renamed.
 pub(crate) const LINK: &str = "link";
 
-/// The directories of a store, by descriptor. Renaming a directory therefore has no effect on the store.
+/// A directory for received files, by descriptor.
 #[derive(Debug)]
-pub(crate) struct OutputDirectory {
+pub(crate) struct Root {
     pub(crate) disk: Disk,
     pub(crate) out_path: PathBuf,
     pub(crate) out: OwnedFd,
+}
+
+/// The directories of a store, by descriptor. Renaming a directory therefore has no effect on the store.
+#[derive(Debug)]
+pub(crate) struct OutputDirectory {
+    root: Root,
     pub(crate) states: OwnedFd,
     pub(crate) state: OwnedFd,
     pub(crate) parts: OwnedFd,
     _lock: Locked<File>,
+}
+
+impl Deref for OutputDirectory {
+    type Target = Root;
+
+    fn deref(&self) -> &Root {
+        &self.root
+    }
+}
+
+impl Root {
+    /// Opens an output directory if it exists. Nothing is created.
+    pub(crate) fn existing(disk: &Disk, out: &Path) -> Result<Option<Root>, ObjectError> {
+        match open_existing(out) {
+            Ok(fd) => Ok(Some(Root { disk: disk.clone(), out_path: out.to_path_buf(), out: fd })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(e) => Err(ObjectError::io(out, "open this directory", e)),
+        }
+    }
+
+    /// Opens the directory `path` below the output directory, for reading. Nothing is created, and links are not followed.
+    pub(crate) fn existing_dir(&self, path: &[&str]) -> Option<OwnedFd> {
+        let open = |above: BorrowedFd<'_>, name: &str| {
+            self.disk.openat(above, name, DIR | OFlags::NOFOLLOW, Mode::empty()).ok()
+        };
+        let (first, rest) = path.split_first()?;
+        rest.iter().try_fold(open(self.out.as_fd(), first)?, |above, name| open(above.as_fd(), name))
+    }
+
+    /// Opens the file `name` in a directory below the output directory, for reading.
+    pub(crate) fn existing_file(&self, directory: &OwnedFd, name: &str) -> Option<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        self.disk.openat(directory, name, flags, Mode::empty()).ok().map(File::from)
+    }
+
+    pub(crate) fn available(&self) -> u64 {
+        self.disk.available(&self.out)
+    }
+
+    /// Returns the output directory as a [`Tree`], for access to directories below it.
+    pub(crate) fn tree(&self) -> Tree<'_> {
+        Tree::new(&self.disk, &self.out, &self.out_path)
+    }
 }
 
 impl OutputDirectory {
@@ -56,9 +106,7 @@ impl OutputDirectory {
             };
             let parts = open_or_create_dir(disk, &state, PARTS, Mode::RWXU, &path.join(PARTS))?;
             return Ok(OutputDirectory {
-                disk: disk.clone(),
-                out_path: out.to_path_buf(),
-                out: fd,
+                root: Root { disk: disk.clone(), out_path: out.to_path_buf(), out: fd },
                 states,
                 state,
                 parts,
@@ -133,13 +181,6 @@ impl OutputDirectory {
     /// Opens or creates the part file of entry `entry`.
     pub(crate) fn part(&self, entry: u32) -> Result<File, ObjectError> {
         self.own(&self.parts, &part_name(entry))
-    }
-
-    /// Returns whether state of other transfers exists.
-    pub(crate) fn has_others(&self, transfer: TransferId) -> bool {
-        let own = transfer.to_string();
-        let states = names_in(&self.states).unwrap_or_default();
-        states.iter().any(|name| name.len() == own.len() && *name != *own)
     }
 
     /// Removes objects among the part files that are not regular files or have several names. Another program has put them there.
@@ -224,10 +265,6 @@ impl OutputDirectory {
             .sum()
     }
 
-    pub(crate) fn available(&self) -> u64 {
-        self.disk.available(&self.out)
-    }
-
     /// Returns the error for a failed write to `name`; `needed` bytes are still to be written.
     pub(crate) fn failed(&self, name: impl AsRef<Path>, error: io::Error, needed: u64) -> ObjectError {
         ObjectError::writing(self.out_path.join(name), "write", error, needed)
@@ -273,11 +310,6 @@ impl OutputDirectory {
         )
     }
 
-    /// Returns the output directory as a [`Tree`], for access to directories below it.
-    pub(crate) fn tree(&self) -> Tree<'_> {
-        Tree::new(&self.disk, &self.out, &self.out_path)
-    }
-
     /// Removes the object `name` if it is not a regular file or is a file with several names.
     fn remove_unless_own(&self, directory: &OwnedFd, name: impl rustix::path::Arg + Copy) {
         let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -288,6 +320,13 @@ impl OutputDirectory {
             self.disk.unlinkat(directory, name, AtFlags::empty()).ok();
         }
     }
+}
+
+/// Returns whether state of other transfers exists in the directory of states.
+pub(crate) fn has_others(states: &OwnedFd, transfer: TransferId) -> bool {
+    let own = transfer.to_string();
+    let states = names_in(states).unwrap_or_default();
+    states.iter().any(|name| name.len() == own.len() && *name != *own)
 }
 
 /// Opens the part file of entry `entry` for reading.

@@ -6,6 +6,7 @@
 
 mod adopt;
 mod any;
+mod compare;
 mod coverage;
 mod device;
 mod distrust;
@@ -27,7 +28,7 @@ use super::layout::Layout;
 use super::manifest::{Counts, Manifest};
 use super::metadata::{OwnersBy, Preserve};
 use super::origin_records::Admission;
-use super::output_directory::{HEAD, JOURNAL, OutputDirectory};
+use super::output_directory::{HEAD, JOURNAL, OutputDirectory, has_others};
 use super::policy::{Durability, Existing};
 use crate::gather::spill::SpillFile;
 use crate::host::disk::Disk;
@@ -38,6 +39,7 @@ use std::ops::Deref;
 use std::path::Path;
 
 pub use any::{AnyFiles, AnyStore};
+pub use compare::{Compared, ComparedOutput, Comparing, Granularity};
 pub use device::{DeviceFiles, DeviceStore};
 pub use files::Files;
 pub use ledger::Ledger;
@@ -111,6 +113,8 @@ pub struct Finished {
     pub withdrawn: Vec<String>,
     /// Number of files and links that the source does not have and that were deleted.
     pub deleted: u64,
+    /// For a dry run: the comparison of the output with the list of files.
+    pub compared: Option<Box<Compared>>,
 }
 
 /// A link that was not made.
@@ -170,7 +174,7 @@ impl Store {
         }
         let is_content = |&(index, _): &(u32, Hash)| index >= geometry.manifest_blocks();
         let has_content = reported.as_ref().is_some_and(|reported| reported.blocks.iter().any(is_content));
-        ledger.has_others = !has_content && place.has_others(transfer);
+        ledger.has_others = !has_content && has_others(&place.states, transfer);
         let files = Files {
             place,
             transfer,

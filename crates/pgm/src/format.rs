@@ -65,6 +65,7 @@ impl Format for Pgm {
             (Feature::Metadata, "PGM carries no files"),
             (Feature::Links, "PGM carries no links"),
             (Feature::Delta, "PGM carries no files"),
+            (Feature::DryRun, "PGM carries no files"),
             (Feature::Reuse, "PGM carries no files"),
             (Feature::Layers, "PGM has no layers"),
             (Feature::Encryption, "PGM has no encryption"),

@@ -29,7 +29,21 @@ pub(crate) fn geometry_of(announce: &Announce) -> Option<Geometry> {
     };
     // Streams in layers have no manifest, because late joiners would not receive the manifest.
     let described = if announce.has_streams() { Geometry { manifest_len: 1, ..geometry } } else { geometry };
-    described.check().is_ok().then_some(geometry)
+    let is_possible = announce.dry_run.is_none() || whole_of(announce).is_some();
+    (described.check().is_ok() && is_possible).then_some(geometry)
+}
+
+/// Returns the division of the whole object stream of a dry run; `None` in other sessions, or if the announcement contradicts itself.
+pub(crate) fn whole_of(announce: &Announce) -> Option<Geometry> {
+    let whole = Geometry {
+        stream_len: Some(announce.dry_run?),
+        manifest_len: announce.manifest_len,
+        symbol_size: announce.symbol_size,
+        symbols_per_block: announce.symbols_per_block,
+    };
+    let has_list_only = announce.stream_len == Some(announce.manifest_len.into());
+    let is_usual = announce.flags & (Announce::LIVE | Announce::ONE_WAY) == 0;
+    (has_list_only && is_usual && whole.check().is_ok()).then_some(whole)
 }
 
 /// Whether a symbol and its headers fit the announced packet size, and the packet size exceeds the symbol size by at most the

@@ -61,6 +61,16 @@ pub enum SlowReceiverPolicy {
     Drop(Rate),
 }
 
+/// Whether a session sends only the list of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DryRun {
+    /// It sends all content.
+    #[default]
+    Off,
+    /// It sends the list only.
+    On,
+}
+
 /// Content of a session.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -300,6 +310,8 @@ pub struct SendConfig {
     pub to_hosts: Vec<String>,
     /// Place of the session in a series of sessions of this source, from which receivers learn which sessions they have missed.
     pub series: Option<Series>,
+    /// Whether to send only the list of files. Receivers then state what a session would send to them, and change nothing.
+    pub dry_run: DryRun,
     /// Hosts that must receive all content. The session starts when these hosts have joined, and the report lists absent hosts.
     pub required: Vec<RequiredHost>,
     /// Accepted keys for receipts: each receiver must sign its receipt with one of these keys. If no keys are set, receipts are
@@ -544,6 +556,7 @@ impl SendConfig {
             expect: None,
             to_hosts: Vec::new(),
             series: None,
+            dry_run: DryRun::Off,
             required: Vec::new(),
             receipts: None,
             join_timeout: Duration::from_secs(10),

@@ -456,6 +456,12 @@ pub enum ConfigError {
         /// The option.
         what: &'static str,
     },
+    /// Content or an option for which no dry run is possible.
+    #[error("a dry run of {what} is not possible: it needs files or directories, and feedback of receivers")]
+    NoDryRun {
+        /// The content or the option.
+        what: &'static str,
+    },
     /// The address of one host was given as the group of a session with feedback.
     #[error(
         "{} is not a multicast address; only sessions without feedback send to the address of one host",

@@ -2,6 +2,7 @@
 
 mod states;
 
+use crate::dry_run::{DryRunReport, HostComparison};
 use crate::json;
 use crate::object::LeftOut;
 use crate::receipts::{ReceiptReport, ReceiptsReport};
@@ -131,6 +132,8 @@ pub enum Event {
     },
     /// At a source: a receiver has sent a signed receipt for the content.
     Receipt(ReceiptReport),
+    /// At the source of a dry run: a receiver has compared its disk with the list of files.
+    Compared(HostComparison),
     /// A receiver is too slow for the session. [`SlowReceiverPolicy`](crate::SlowReceiverPolicy) determines the action.
     #[serde(rename = "slow")]
     SlowReceiver {
@@ -578,6 +581,9 @@ pub struct SendReport {
     pub relays: Vec<RelayBelow>,
     /// Outcomes of the invited hosts.
     pub hosts: Vec<HostReport>,
+    /// In a dry run: its result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<DryRunReport>,
     /// Receipts; `None` if no receiver has sent a receipt and the source requires none.
     #[serde(skip)]
     pub receipts: Option<ReceiptsReport>,
@@ -691,6 +697,9 @@ pub struct ReceiveReport {
     pub withdrawn: Vec<String>,
     /// Number of all withdrawn files.
     pub withdrawn_count: u64,
+    /// In a dry run: the comparison of this host. Nothing was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<HostComparison>,
     /// Layers of a layered session.
     pub layers: Option<LayersReport>,
     /// Results of the layers of a live stream, the base layer first.

@@ -132,6 +132,7 @@ fn source(file: &Path, slow: SlowReceiverPolicy, setup: u8) -> source::SourceSes
         expect: None,
         to_hosts: faircast_wire::Name::EMPTY,
         series: None,
+        dry_run: None,
         required: Vec::new(),
         join_timeout: Duration::from_secs(30),
         not_before: Time::ZERO,

@@ -73,6 +73,17 @@ pub fn optional_millis<S: Serializer>(duration: &Option<Duration>, serializer: S
     duration.map(|duration| as_seconds(duration) * 1e3).serialize(serializer)
 }
 
+/// Writes a duration in seconds, if present.
+///
+/// # Errors
+/// Errors of the serializer.
+pub fn optional_seconds<S: Serializer>(
+    duration: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    duration.map(as_seconds).serialize(serializer)
+}
+
 /// Writes a time in whole seconds since 1970, if present.
 ///
 /// # Errors

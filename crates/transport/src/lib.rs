@@ -11,6 +11,7 @@
 //! | [`relay`] | relays: configuration, state, branches |
 //! | [`tree`] | agents and active routers; the part of a relay in a session, in any role |
 //! | [`config`], [`event`], [`error`] | configurations, events, errors |
+//! | [`dry_run`] | results of sessions that send only the list of files |
 //! | [`json`] | the JSON form of times, rates and identifiers |
 //! | [`worker`] | jobs that may take long, such as work on files |
 //! | [`step_driver`] | a driver of endpoints for tests |
@@ -29,6 +30,7 @@ mod backoff;
 pub mod config;
 pub mod datagram;
 mod day_limits;
+pub mod dry_run;
 pub mod endpoint;
 pub mod error;
 pub mod event;

@@ -80,7 +80,8 @@ impl ReceiptReport {
         let receiver = ReceiverId::new(u64::from_str_radix(&self.receiver, 16).ok()?)?;
         let (key, signature) = (bytes_of(&self.key)?, bytes_of(&self.signature)?);
         let (host, unix_secs) = (Name::new(&self.host).ok()?, self.signed_at);
-        Some(Receipt { from: receiver, nonce: 0, receiver, unix_secs, root, key, signature, host })
+        let by = (receiver, host);
+        Some(Receipt { key, signature, ..Receipt::unsigned(root, by, unix_secs, None) })
     }
 }
 

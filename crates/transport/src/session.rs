@@ -2,7 +2,8 @@
 //! disk and a worker.
 
 use crate::config::{
-    Content, FilePolicy, ReceiveConfig, SendConfig, SlowReceiverPolicy, check_limits, span, spread_within,
+    Content, DryRun, FilePolicy, ReceiveConfig, SendConfig, SlowReceiverPolicy, check_limits, span,
+    spread_within,
 };
 use crate::datagram::overhead;
 use crate::day_limits::DayLimits;
@@ -159,6 +160,16 @@ pub fn check(config: &mut SendConfig) -> Result<Vec<SocketAddr>, Error> {
     if config.one_way.is_some_and(|one_way| !one_way.rate.is_usable()) {
         return Err(Error::Config(ConfigError::NotOneWay { what: "a rate of 0" }));
     }
+    if config.dry_run == DryRun::On {
+        match &config.content {
+            _ if config.one_way.is_some() => {
+                Err(ConfigError::NoDryRun { what: "a session without feedback" })
+            }
+            Content::Paths(_) | Content::Memory(_) => Ok(()),
+            other => Err(ConfigError::NoDryRun { what: other.kind() }),
+        }?;
+        config.receipts = None; // comparisons take their place
+    }
     if config.one_way.is_none() && !config.group.ip().is_multicast() {
         return Err(Error::Config(ConfigError::HostAsGroup { group: config.group }));
     }
@@ -177,7 +188,7 @@ fn source_at(
     let (random, datagram) = (at.random, at.datagram);
     let form = if config.key.is_some() { Form::Sealed } else { Form::Open };
     let symbol_size = ((datagram - data_header_len(&config.scheme.mark(), form)) / 8 * 8) as u16;
-    let mut scheduler = scheduler(&config, symbol_size, at, events)?;
+    let (mut scheduler, dry_run) = scheduler(&config, symbol_size, at, events)?;
     for warning in scheduler.take_warnings() {
         events(Event::warning(warning));
     }
@@ -187,7 +198,10 @@ fn source_at(
         files: entries.files,
         links: entries.links,
         directories: entries.directories,
-        bytes: scheduler.geometry().stream_len.map(|_| scheduler.amounts().content_bytes),
+        bytes: match dry_run {
+            Some(whole) => Some(whole - u64::from(scheduler.geometry().manifest_len)),
+            None => scheduler.geometry().stream_len.map(|_| scheduler.amounts().content_bytes),
+        },
         resumed_bytes: 0,
     });
     let session = SessionId(random[0] as u32 | 1);
@@ -203,7 +217,8 @@ fn source_at(
         }));
     }
     let numbers = if config.series.is_some() { 1 + size_of::<Series>() } else { 0 };
-    let to_hosts = patterns(&config.to_hosts, datagram.saturating_sub(numbers))?;
+    let len = if dry_run.is_some() { 1 + size_of::<u64>() } else { 0 };
+    let to_hosts = patterns(&config.to_hosts, datagram.saturating_sub(numbers + len))?;
     let expect = expected(&config);
     let setup = source::Setup {
         codec: SourceCodec::new(session, config.key.as_ref(), salt),
@@ -226,6 +241,7 @@ fn source_at(
         expect,
         to_hosts,
         series: config.series,
+        dry_run,
         required: config.required,
         join_timeout: config.join_timeout,
         not_before: at.session_time(config.start_at),
@@ -256,14 +272,22 @@ fn expected(config: &SendConfig) -> Option<u32> {
     if required == 0 { config.expect } else { Some(config.expect.unwrap_or(0).max(required)) }
 }
 
-/// Returns the scheduler of the content.
+/// Returns the scheduler of the content, and for a dry run the length of the whole object stream.
 fn scheduler(
     config: &SendConfig,
     symbol_size: u16,
     at: &Host,
     events: &mut dyn FnMut(Event),
-) -> Result<Box<dyn Scheduler>, Error> {
+) -> Result<(Box<dyn Scheduler>, Option<u64>), Error> {
     let (symbols, unix_nanos) = (at.symbols, at.unix_nanos);
+    let mut whole = None;
+    let mut reduced = |object: ObjectStream| match config.dry_run {
+        DryRun::Off => object,
+        DryRun::On => {
+            whole = object.geometry().stream_len;
+            object.without_content()
+        }
+    };
     let source = match &config.content {
         Content::Paths(paths) => {
             let (preserve, unreadable) = (config.preserve.clone(), config.unreadable);
@@ -278,13 +302,15 @@ fn scheduler(
             let outside = stray.outside.filter(|_| !config.preserve.has(Aspect::Links));
             let outside = outside.map(|text| Event::warning_of(Setting::Links, text));
             outside.into_iter().chain(stray.nowhere.map(Event::warning)).for_each(&mut *events);
+            let object = reduced(object);
             match unreadable {
                 Unreadable::LeaveOut => BlockSource::files(object),
                 Unreadable::Refuse => BlockSource::all_files(object),
             }
         }
         Content::Memory(files) => {
-            BlockSource::files(ObjectStream::in_memory(files, unix_nanos as i64, symbol_size, symbols)?)
+            let object = ObjectStream::in_memory(files, unix_nanos as i64, symbol_size, symbols)?;
+            BlockSource::files(reduced(object))
         }
         Content::Reader { name, input } => {
             BlockSource::pipe((name, input), &config.temporary, symbol_size, symbols, unix_nanos)?
@@ -296,13 +322,14 @@ fn scheduler(
             let fill = Fill::of(&config.scheme);
             let history = span(*history);
             let cut = Cut { symbol_size, symbols, repair: *repair, history, fill };
-            return Ok(Box::new(Streams::open(inputs, cut, unix_nanos)?));
+            return Ok((Box::new(Streams::open(inputs, cut, unix_nanos)?), None));
         }
     };
-    Ok(match config.one_way {
+    let scheduler = match config.one_way {
         Some(one_way) => in_rounds(source, &one_way),
         None => of_blocks(source, config.scheme.layers()),
-    })
+    };
+    Ok((scheduler, whole))
 }
 
 fn receiver_at(config: ReceiveConfig, host: &Host) -> receiver::ReceiverSession {
@@ -424,6 +451,22 @@ mod tests {
         config.one_way =
             Some(crate::config::OneWay::new(Rate::from_mbps(1.0), crate::config::Repeat::Forever));
         assert_eq!(check(&mut config).expect("it needs no answers"), [config.group]);
+    }
+
+    #[test]
+    fn dry_run_needs_files_and_feedback() {
+        let input = || Input::new(std::io::empty());
+        let reader = Content::Reader { name: "a".to_owned(), input: input() };
+        let live = Content::Live { input: input(), history: Duration::from_secs(1) };
+        let one_way = crate::config::OneWay::new(Rate::from_mbps(1.0), crate::config::Repeat::Forever);
+        let (paths, silent) = (Content::Paths(Vec::new()), Some(one_way));
+        for (content, one_way) in [(reader, None), (live, None), (paths, silent)] {
+            let group = config("ormcc", "239.255.70.1:5777");
+            let mut config = SendConfig { content, one_way, dry_run: DryRun::On, ..group };
+            let error = check(&mut config).expect_err("nothing can be compared");
+            assert!(matches!(error, Error::Config(ConfigError::NoDryRun { .. })), "{error}");
+            assert_eq!(error.class(), Class::Usage);
+        }
     }
 
     #[test]

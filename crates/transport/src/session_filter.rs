@@ -111,7 +111,7 @@ impl SessionFilter {
     /// Whether the filter accepts the announced session.
     pub(crate) fn takes(&self, announce: &Announce) -> bool {
         let manifest = u64::from(announce.manifest_len);
-        let fits = |most: u64| match announce.stream_len {
+        let fits = |most: u64| match announce.dry_run.or(announce.stream_len) {
             Some(len) => len.saturating_sub(manifest) <= most && manifest <= most.max(LITTLE_MANIFEST),
             None => announce.flags & Announce::LIVE != 0,
         };

@@ -35,6 +35,7 @@ impl Format for Udpcast {
             (Feature::Metadata, ONE_FILE),
             (Feature::Links, ONE_FILE),
             (Feature::Delta, "udpcast sends the whole content"),
+            (Feature::DryRun, "udpcast receivers do not compare files"),
             (Feature::Reuse, "udpcast sends the whole content"),
             (Feature::Layers, "udpcast has no layers"),
             (Feature::Encryption, "udpcast has no encryption"),

@@ -65,6 +65,7 @@ fn announce() -> Message<'static> {
         signer: 0,
         to_hosts: Name::EMPTY,
         series: None,
+        dry_run: None,
         signature: None,
     })
 }

@@ -2,8 +2,8 @@
 
 use crate::codec::Quantised;
 use crate::codec::{
-    BitRate, Bits32, Codec, Counter, Fraction, PacketSize, RareName, RareSeries, Rounded, U24, U32OrNone,
-    U64OrNone,
+    BitRate, Bits32, Codec, Counter, Fraction, PacketSize, RareComparison, RareLength, RareName, RareSeries,
+    Rounded, U24, U32OrNone, U64OrNone,
 };
 use crate::error::{EncodeError, ParseError};
 use crate::field::{Layout, Shape, fields_of, len_of};
@@ -203,6 +203,7 @@ body! {
         signer: Bits32, "for signed content: fingerprint of the source's public key; 0: not signed";
         to_hosts: RareName, "patterns of the host names of the receivers that take part, separated by commas; `*` stands for any characters. Nothing: all receivers; at most 63 bytes";
         series: RareSeries, "place of the session in a series of sessions: random number of the series (8 bytes), then the number of the session, from 1 (8 bytes)";
+        dry_run: RareLength, "for a dry run: length of the object stream of the session that would follow; this session carries only its manifest";
         signature: Option<[u8; 64]>, "for signed content: the source's signature over all values that relays may not change";
     }
 }
@@ -428,6 +429,7 @@ body! {
         root: [u8; 32], "root hash of the object stream";
         key: [u8; 32], "the receiver's public key (Ed25519)";
         signature: [u8; 64], "the receiver's signature over all other fields except nonce, and over the session";
+        comparison: RareComparison, "for a dry run, with zeros as key and signature: numbers of new, changed and deleted files (4 bytes each), held bytes of content (8), needed bytes of the object stream (8). Then 256 parts of its blocks follow: missing symbols in units of 1/255, rounded up (1), and their hash (1)";
         host: Name, "name of the receiver's host; at most 63 bytes";
     }
 }

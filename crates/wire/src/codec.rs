@@ -8,6 +8,7 @@ use crate::field::{Field, Shape};
 use crate::key::KeyId;
 use crate::message::{Activity, Announce, MemberState, Name, OrderAction, RefusalReason, TransferId, Words};
 use crate::reader::Reader;
+use crate::receipt::Comparison;
 use crate::series::Series;
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{Cause, Echo, Hole, Holes, Knows, LayerStates, ReceiverId, Seq, ShortId};
@@ -85,6 +86,10 @@ pub(crate) enum PacketSize {}
 pub(crate) enum RareName {}
 /// The place in a series. Readers that do not know the field refuse a message with it.
 pub(crate) enum RareSeries {}
+/// A length. Readers that do not know the field refuse a message with it.
+pub(crate) enum RareLength {}
+/// A comparison. Readers that do not know the field refuse a message with it.
+pub(crate) enum RareComparison {}
 
 impl U24 {
     pub(crate) const MAX: u32 = 0xff_ffff;
@@ -599,14 +604,42 @@ macro_rules! rare {
 
 rare! {
     RareName = 2, Shape::RareText(Name::MAX), Name: Name::EMPTY, Name::put, Name::read, Name::any();
-    RareSeries = 3, Shape::Rare(16), Option<Series>: None, put_series, read_series,
+    RareSeries = 3, Shape::Rare(3, 16), Option<Series>: None, put_series, read_series,
         any::<(u64, u64)>().prop_map(|(id, number)| Some(Series { id, number }));
+    RareLength = 4, Shape::Rare(4, 8), Option<u64>: None, put_length, read_length,
+        any::<u64>().prop_map(Some);
+    RareComparison = 255, Shape::Rare(255, Comparison::LEN), Option<Box<Comparison>>: None, put_comparison,
+        read_comparison, proptest::collection::vec(any::<u8>(), Comparison::LEN).prop_map(|bytes| {
+            let bytes = bytes.first_chunk().expect("the vector is as long");
+            Some(Box::new(Comparison::from_bytes(bytes)))
+        });
 }
 
 fn put_series(out: &mut Vec<u8>, field: &'static str, series: &Option<Series>) -> Result<(), EncodeError> {
     let Some(Series { id, number }) = series else { return Ok(()) };
     u64::put(out, field, id)?;
     u64::put(out, field, number)
+}
+
+fn put_length(out: &mut Vec<u8>, field: &'static str, len: &Option<u64>) -> Result<(), EncodeError> {
+    len.as_ref().map_or(Ok(()), |len| u64::put(out, field, len))
+}
+
+fn read_length(r: &mut Reader<'_>, field: &'static str) -> Result<Option<u64>, ParseError> {
+    Ok(Some(u64::read(r, field)?))
+}
+
+fn put_comparison(
+    out: &mut Vec<u8>,
+    _field: &'static str,
+    comparison: &Option<Box<Comparison>>,
+) -> Result<(), EncodeError> {
+    out.extend(comparison.iter().flat_map(|comparison| comparison.to_bytes()));
+    Ok(())
+}
+
+fn read_comparison(r: &mut Reader<'_>, field: &'static str) -> Result<Option<Box<Comparison>>, ParseError> {
+    Ok(Some(Box::new(Comparison::from_bytes(&r.array(field)?))))
 }
 
 fn read_series(r: &mut Reader<'_>, field: &'static str) -> Result<Option<Series>, ParseError> {

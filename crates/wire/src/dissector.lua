@@ -172,7 +172,7 @@ function Cursor:fields(fields, tree)
         if len > 0 then tree:add(field.proto, self:take(len, field.name)) end
       end
     elseif shape == "rare" then
-      if self:left() > 0 and self.buffer(self.at, 1):uint() == 3 then
+      if self:left() > 0 and self.buffer(self.at, 1):uint() == field.mark then
         self:take(1, field.name)
         tree:add(field.proto, self:take(field.len, field.name))
       end

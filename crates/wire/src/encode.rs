@@ -9,7 +9,7 @@ use crate::message::{
     Verified, Window,
 };
 use crate::parse::{CRC_LEN, HEADER_LEN, LAYERS, MAGIC, RATE, RELAYED, SEALED, VERSION, checksum};
-use crate::receipt::Receipt;
+use crate::receipt::{Comparison, Receipt};
 use crate::seal::{BOOT_LEN, KEY_ID_LEN, NONCE_LEN, TAG_LEN};
 use crate::{marks, reports};
 use faircast_core::packet::{Data, Layer, Mark, Payload, ReceiverId, ReportContent, SessionId};
@@ -48,7 +48,7 @@ pub const MAX_NEEDS: usize = max_needs(FEEDBACK_LIMIT);
 /// Maximum length of a [`Member`], in bytes.
 pub const MAX_MEMBER: usize = max_overhead(Kind::Member, Member::LAYOUT);
 /// Maximum length of a receipt, in bytes.
-pub const MAX_RECEIPT: usize = max_overhead(Kind::Receipt, Receipt::LAYOUT);
+pub const MAX_RECEIPT: usize = max_overhead(Kind::Receipt, Receipt::LAYOUT) + 1 + Comparison::LEN;
 
 /// Returns the number of entries of a request that fit a datagram of `limit` bytes.
 pub const fn max_needs(limit: usize) -> usize {

@@ -39,8 +39,8 @@ pub enum Shape {
     Text(usize),
     /// Nothing, or a byte 2 and a text of at most this many bytes. The next field never begins with a byte 2.
     RareText(usize),
-    /// Nothing, or a byte 3 and this many bytes. The next field never begins with a byte 3.
-    Rare(usize),
+    /// Nothing, or this byte and then this many bytes. The next field never begins with this byte.
+    Rare(u8, usize),
     /// These fields, one after the other. They are shown in place of the group.
     Group(&'static [Field]),
     /// Two bytes: the number of entries of the next list that has no count yet.
@@ -74,7 +74,7 @@ impl Shape {
             Shape::Float => Some(4),
             Shape::Address => Some(18),
             Shape::Group(fields) => fixed_len(fields),
-            Shape::Optional(_) | Shape::Text(_) | Shape::RareText(_) | Shape::Rare(_) | Shape::List(_) => {
+            Shape::Optional(_) | Shape::Text(_) | Shape::RareText(_) | Shape::Rare(..) | Shape::List(_) => {
                 None
             }
         }
@@ -117,7 +117,7 @@ pub(crate) const fn max_without_lists(fields: &[Field]) -> usize {
         sum += match fields[at].shape {
             Shape::Optional(len) => 1 + len,
             Shape::Text(most) => 1 + most,
-            Shape::RareText(_) | Shape::Rare(_) | Shape::List(_) => 0,
+            Shape::RareText(_) | Shape::Rare(..) | Shape::List(_) => 0,
             Shape::Group(fields) => max_without_lists(fields),
             _ => len_of(&[fields[at]]),
         };

@@ -39,7 +39,7 @@ fn lua_fields(table: &mut String, fields: &'static [Field], indent: &str) {
             Shape::Optional(len) => format!("shape = \"optional\", len = {len} "),
             Shape::Text(_) => "shape = \"text\" ".into(),
             Shape::RareText(_) => "shape = \"rare text\" ".into(),
-            Shape::Rare(len) => format!("shape = \"rare\", len = {len} "),
+            Shape::Rare(mark, len) => format!("shape = \"rare\", mark = {mark}, len = {len} "),
             Shape::Count => "shape = \"count\" ".into(),
             Shape::Group(_) => unreachable!("flat lists have no groups"),
             Shape::List(fields) => {
@@ -106,8 +106,8 @@ fn markdown_rows(table: &mut String, fields: &'static [Field]) {
             Shape::RareText(_) => {
                 ("0 or 2 + n".into(), "; nothing, or a byte 2, a byte n, then n bytes of UTF-8".into())
             }
-            Shape::Rare(len) => {
-                (format!("0 or {}", 1 + len), "; nothing, or a byte 3 and then the value".into())
+            Shape::Rare(mark, len) => {
+                (format!("0 or {}", 1 + len), format!("; nothing, or a byte {mark} and then the value"))
             }
             Shape::List(entry) => {
                 let parts: Vec<_> = flat(entry).map(entry_part).collect();

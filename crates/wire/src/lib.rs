@@ -64,7 +64,7 @@ pub use message::{
     Token, TransferId, Tree, TreeNode, Verified, Welcome, Window, Words,
 };
 pub use parse::{Newest, parse, peek};
-pub use receipt::Receipt;
+pub use receipt::{Comparison, NeededPart, Receipt};
 pub use receiver::ReceiverCodec;
 pub use seal::OpenError;
 pub use series::Series;

@@ -123,6 +123,9 @@ pub struct Announce {
     pub to_hosts: Name,
     /// The place of this session in a series of the source. Older programs refuse an announcement with it.
     pub series: Option<Series>,
+    /// For a dry run: the length of the object stream of the session that would follow. This session carries only its manifest, and
+    /// receivers change nothing on their disks. Older programs refuse an announcement with it.
+    pub dry_run: Option<u64>,
     /// The source's signature, when its content is signed ([`Announce::sign`]).
     pub signature: Option<Signature>,
 }

@@ -25,7 +25,7 @@ use crate::encode;
 use crate::error::EncodeError;
 use crate::key::{KeyError, SIGN, VERIFY, line, one, read};
 use crate::message::{Announce, Name, TransferId};
-use crate::receipt::Receipt;
+use crate::receipt::{Comparison, Receipt};
 use crate::signature::Signature;
 use crate::withdrawn::Withdrawn;
 use curve25519_dalek::edwards::CompressedEdwardsY;
@@ -293,12 +293,22 @@ impl Receipt {
         unix_secs: u64,
         key: &SigningKey,
     ) -> Receipt {
-        let from = receiver;
         let public = key.verify_key().to_bytes();
         let mut receipt =
-            Receipt { from, nonce: 0, receiver, unix_secs, root, key: public, signature: [0; 64], host };
+            Receipt { key: public, ..Receipt::unsigned(root, (receiver, host), unix_secs, None) };
         receipt.signature = key.sign(&receipt.statement(about));
         receipt
+    }
+
+    /// Makes a statement without a signature, for a comparison.
+    pub fn unsigned(
+        root: [u8; 32],
+        (receiver, host): (ReceiverId, Name),
+        unix_secs: u64,
+        comparison: Option<Box<Comparison>>,
+    ) -> Receipt {
+        let (from, key, signature) = (receiver, [0; 32], [0; 64]);
+        Receipt { from, nonce: 0, receiver, unix_secs, root, key, signature, host, comparison }
     }
 
     /// Whether the receipt is signed for this session and content, with the private half of the key that the receipt names.
@@ -432,7 +442,10 @@ mod tests {
         let key = key(1);
         let receipt = Receipt::sign(&about, [5; 32], (id(7), Name::clipped("lab-07")), 1_000, &key);
         assert!(receipt.is_signed(&about));
-        assert!(Receipt { from: id(8), nonce: 4, ..receipt }.is_signed(&about), "who passes it on says so");
+        assert!(
+            Receipt { from: id(8), nonce: 4, ..receipt.clone() }.is_signed(&about),
+            "who passes it on says so"
+        );
         for other in [
             Signed { session: SessionId(8), ..about },
             Signed { salt: [4; 16], ..about },
@@ -441,15 +454,15 @@ mod tests {
         ] {
             assert!(!receipt.is_signed(&other), "{other:?}");
         }
-        let mut flipped = receipt;
+        let mut flipped = receipt.clone();
         flipped.signature[0] ^= 1;
         for other in [
-            Receipt { receiver: id(8), ..receipt },
-            Receipt { unix_secs: 1_001, ..receipt },
-            Receipt { root: [6; 32], ..receipt },
-            Receipt { key: super::tests::key(2).verify_key().to_bytes(), ..receipt },
-            Receipt { host: Name::clipped("lab-08"), ..receipt },
-            Receipt { host: Name::clipped("lab-0"), ..receipt },
+            Receipt { receiver: id(8), ..receipt.clone() },
+            Receipt { unix_secs: 1_001, ..receipt.clone() },
+            Receipt { root: [6; 32], ..receipt.clone() },
+            Receipt { key: super::tests::key(2).verify_key().to_bytes(), ..receipt.clone() },
+            Receipt { host: Name::clipped("lab-08"), ..receipt.clone() },
+            Receipt { host: Name::clipped("lab-0"), ..receipt.clone() },
             flipped,
         ] {
             assert!(!other.is_signed(&about), "{other:?}");

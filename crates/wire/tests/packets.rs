@@ -137,8 +137,8 @@ fn walk(fields: &'static [Field], bits: Names, bytes: &[u8], at: &mut usize, cou
             Shape::Optional(len) => *at += 1 + usize::from(bytes[*at]) * len,
             Shape::Text(_) => *at += 1 + usize::from(bytes[*at]),
             Shape::RareText(_) if bytes[*at] == 2 => *at += 2 + usize::from(bytes[*at + 1]),
-            Shape::Rare(len) if bytes[*at] == 3 => *at += 1 + len,
-            Shape::RareText(_) | Shape::Rare(_) => {}
+            Shape::Rare(mark, len) if bytes[*at] == mark => *at += 1 + len,
+            Shape::RareText(_) | Shape::Rare(..) => {}
             Shape::List(entry) => {
                 for _ in 0..counts.remove(0) {
                     walk(entry, &[], bytes, at, &mut Vec::new());

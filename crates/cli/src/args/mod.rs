@@ -339,6 +339,7 @@ impl OutputOptions {
     faircast send disk.img --bandwidth \"08:00-18:00 50M\"      leave room during the day\n  \
     faircast send disk.img --slow floor:50M        serve slow hosts last\n  \
     faircast send disk.img --to-hosts 'lab-*'      other receivers store nothing\n  \
+    faircast send tree/ --delta --delete --dry-run     what would be sent to each receiver?\n  \
     faircast send disk.img --start-at 02:00        at night; receivers join until then\n  \
     faircast send disk.img --cc rlc                in layers: each host at its own rate\n  \
     faircast send log.txt --wire pgm --framing zmq     to ZeroMQ's epgm:// subscribers\n  \
@@ -387,6 +388,10 @@ pub struct Send {
     /// --reuse. Reads all files before the session
     #[arg(help_heading = "Files", long)]
     pub delta: bool,
+    /// Send only the list of files, and print what a session would send to each receiver. Receivers compare their disks with the
+    /// list and change nothing
+    #[arg(help_heading = "Files", long, conflicts_with_all = ["watch", "report", "one_way"])]
+    pub dry_run: bool,
     /// File name for standard input [default: stdin]
     #[arg(help_heading = "Files", long, value_name = "NAME", value_parser = values::file_name)]
     pub name: Option<String>,

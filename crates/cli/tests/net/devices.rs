@@ -115,6 +115,11 @@ fn device_is_sent_and_received_and_wrong_content_is_refused() {
     let no_device = stage.recv(0, "r0", &["--out-device", &stage.text("to"), "--yes"]).ends(10);
     no_device.failed(2, "is not a block device");
     let receiver = stage.recv(0, "r0", &["--out-device", &to.device, "--yes"]);
+    let dry = stage.send(&[&from.device], &["--dry-run", "--expect", "1"]).succeeds(30);
+    receiver.succeeds(10);
+    assert!(dry.done()["dry_run"]["needed_bytes"].as_u64() > Some(3 << 20), "{dry:?}");
+    assert!(must(std::fs::read(&to.file)).iter().all(|byte| *byte == 0xee), "a dry run writes nothing");
+    let receiver = stage.recv(0, "r0", &["--out-device", &to.device, "--yes"]);
     let busy = stage.recv(1, "r1", &["--out-device", &to.device, "--yes"]).ends(10);
     busy.failed(2, "in use by another program");
     stage.send(&[&from.device], &["--expect", "1"]).succeeds(30);

@@ -15,6 +15,7 @@ mod delta;
 mod devices;
 mod diagnostics;
 mod doctor;
+mod dry_run;
 mod emulated;
 mod failures;
 mod filters;

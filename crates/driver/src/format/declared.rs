@@ -110,6 +110,8 @@ pub enum Feature {
     Links,
     /// Sending only the changed parts of files.
     Delta,
+    /// Sending only the list of files.
+    DryRun,
     /// Reusing content of other files.
     Reuse,
     /// Encryption.

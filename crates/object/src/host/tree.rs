@@ -152,7 +152,12 @@ pub fn make_directory(path: &Path) -> Result<(), ObjectError> {
 /// When the system refuses.
 pub(crate) fn make_and_open(path: &Path) -> Result<OwnedFd, ObjectError> {
     make_directory(path)?;
-    rustix::fs::open(path, DIR, Mode::empty()).map_err(|e| ObjectError::io(path, "open this directory", e))
+    open_existing(path).map_err(|e| ObjectError::io(path, "open this directory", e))
+}
+
+/// Opens a directory.
+pub(crate) fn open_existing(path: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(path, DIR, Mode::empty())
 }
 
 /// Returns the names in a directory, sorted.

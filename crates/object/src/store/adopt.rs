@@ -314,7 +314,7 @@ impl Store {
 }
 
 /// Returns whether a file has the size and time of modification of an entry.
-fn is_same(file: &File, entry: &Entry) -> bool {
+pub(super) fn is_same(file: &File, entry: &Entry) -> bool {
     file.metadata().is_ok_and(|about| {
         let mtime = i128::from(about.mtime()) * 1_000_000_000 + i128::from(about.mtime_nsec());
         about.len() == entry.size() && mtime == i128::from(entry.mtime)

@@ -30,6 +30,11 @@ impl Coverage {
         after.checked_sub(1).is_some_and(|last| self.0[last].end >= bytes.end)
     }
 
+    /// Returns the number of bytes that are on the disk.
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.iter().map(|range| range.end - range.start).sum()
+    }
+
     /// Returns the source symbols of block `index` whose bytes are all on the disk. The last symbols contain the trailer of the
     /// block, which is not.
     pub(super) fn symbols_of(&self, geometry: &Geometry, index: u32) -> Seed {

@@ -272,15 +272,7 @@ impl DeviceFiles {
             return Err(ObjectError::OtherManifest { expected: self.transfer, found });
         }
         let manifest = Manifest::decode(bytes)?;
-        let tree = match manifest.entries() {
-            [one] if matches!(one.kind, Kind::File { .. }) => None,
-            [one] if one.kind == Kind::Stream => Some(Files::Stream),
-            entries => Some(Files::Tree(entries.len())),
-        };
-        if let Some(files) = tree {
-            let why = DeviceFault::NotOneFile(files);
-            return Err(ObjectError::Device { path: self.device.path().to_path_buf(), why });
-        }
+        self.check_one_file(&manifest)?;
         let layout = Layout::new(&manifest, &about.geometry)?;
         let known = Arc::new(Known { manifest, layout });
         if self.read_table()?.is_none() {
@@ -293,6 +285,20 @@ impl DeviceFiles {
             self.store(&border, content, hash_of(&data))?;
         }
         Ok(known)
+    }
+
+    /// Checks that the content is one file.
+    pub(super) fn check_one_file(&self, manifest: &Manifest) -> Result<(), ObjectError> {
+        let tree = match manifest.entries() {
+            [one] if matches!(one.kind, Kind::File { .. }) => None,
+            [one] if one.kind == Kind::Stream => Some(Files::Stream),
+            entries => Some(Files::Tree(entries.len())),
+        };
+        if let Some(files) = tree {
+            let why = DeviceFault::NotOneFile(files);
+            return Err(ObjectError::Device { path: self.device.path().to_path_buf(), why });
+        }
+        Ok(())
     }
 
     /// Returns the bytes of the device that hold the content of a block.

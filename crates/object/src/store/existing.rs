@@ -7,9 +7,9 @@ use crate::file_work::FileWork;
 use crate::host::disk::Disk;
 use crate::host::tree::{Absent, DIR, Tree, file_type, make_and_open, names_in, split};
 use crate::manifest::{Entry, Kind, MAX_DEPTH, Manifest, STATE_DIR};
-use crate::output_directory::OutputDirectory;
+use crate::output_directory::{OutputDirectory, Root};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, stat, statat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -99,9 +99,18 @@ impl<'a> Paths<'a> {
     }
 }
 
+/// The effect of a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Delete,
+    /// Files are counted and stay.
+    Count,
+}
+
 /// Deletion of files that the source does not have. Other filesystems, the backup, and state directories of receivers stay.
 pub(super) struct Deleting<'a> {
-    place: &'a OutputDirectory,
+    place: &'a Root,
+    effect: Effect,
     backup: Option<&'a Backup<'a>>,
     /// The backup, which may be inside a received directory.
     kept: Option<(u64, u64)>,
@@ -113,15 +122,26 @@ pub(super) struct Deleting<'a> {
 
 impl<'a> Deleting<'a> {
     pub(super) fn new(
-        place: &'a OutputDirectory,
+        place: &'a Root,
         backup: Option<&'a Backup<'a>>,
         work: &'a FileWork,
     ) -> Result<Deleting<'a>, ObjectError> {
-        let examined = |e| ObjectError::io(&place.out_path, "examine it", e);
-        let kept = backup.map(|backup| fstat(&backup.root)).transpose().map_err(examined)?;
-        let device = device_of(&place.out).map_err(examined)?;
-        let (kept, failed) = (kept.as_ref().map(identity), Tally::default());
-        Ok(Deleting { place, backup, kept, device, work, deleted: 0, failed })
+        let kept = backup.map(|backup| fstat(&backup.root)).transpose();
+        let kept = kept.map_err(|e| ObjectError::io(&place.out_path, "examine it", e))?;
+        let kept = kept.as_ref().map(identity);
+        Ok(Deleting { backup, kept, effect: Effect::Delete, ..Deleting::counting(place, None, work)? })
+    }
+
+    /// Only counts the files that would be deleted. The directory `kept` is the backup, if it exists.
+    pub(super) fn counting(
+        place: &'a Root,
+        kept: Option<&Path>,
+        work: &'a FileWork,
+    ) -> Result<Deleting<'a>, ObjectError> {
+        let device = device_of(&place.out).map_err(|e| ObjectError::io(&place.out_path, "examine it", e))?;
+        let kept = kept.and_then(|path| stat(path).ok()).as_ref().map(identity);
+        let (effect, failed) = (Effect::Count, Tally::default());
+        Ok(Deleting { place, effect, backup: None, kept, device, work, deleted: 0, failed })
     }
 
     /// Deletes files in the place of directories, and directories in the place of other received entries.
@@ -146,7 +166,12 @@ impl<'a> Deleting<'a> {
         let known = Paths::of(manifest);
         let mut tree = self.place.tree();
         for entry in manifest.entries().iter().filter(|entry| entry.kind == Kind::Dir) {
-            if let Some(directory) = tree.dir(&entry.path, Absent::Leave)? {
+            let directory = match tree.dir(&entry.path, Absent::Leave) {
+                // An obstacle that would have been deleted.
+                Err(ObjectError::InTheWay { .. }) if self.effect == Effect::Count => None,
+                opened => opened?,
+            };
+            if let Some(directory) = directory {
                 self.visit(directory, &entry.path, 0, &|path| known.has(path))?;
             }
         }
@@ -196,10 +221,14 @@ impl<'a> Deleting<'a> {
     ) -> Result<Result<(), Errno>, ObjectError> {
         let disk = &self.place.disk;
         if file_type(above, name) != Ok(FileType::Directory) {
-            if let Some(backup) = self.backup {
-                backup.take(above, name, path)?;
-            } else if let Err(e) = disk.unlinkat(above, name, AtFlags::empty()) {
-                return Ok(Err(e));
+            match (self.effect, self.backup) {
+                (Effect::Count, _) => {}
+                (Effect::Delete, Some(backup)) => backup.take(above, name, path)?,
+                (Effect::Delete, None) => {
+                    if let Err(e) = disk.unlinkat(above, name, AtFlags::empty()) {
+                        return Ok(Err(e));
+                    }
+                }
             }
             self.deleted += 1;
             return Ok(Ok(()));
@@ -220,6 +249,9 @@ impl<'a> Deleting<'a> {
             return Ok(Err(Errno::XDEV));
         }
         self.visit(directory.as_fd(), path, depth + 1, &|_| false)?;
+        if self.effect == Effect::Count {
+            return Ok(Ok(()));
+        }
         match disk.unlinkat(above, name, AtFlags::REMOVEDIR) {
             // The cause is a file below it that was kept, or could not be deleted and is counted.
             Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Ok(())),

@@ -199,7 +199,7 @@ impl Files {
             self.check_age(manifest)?;
             check_for_obstacles(&self.place, manifest, &self.wanted)?;
             backup_of(&self.place, &self.wanted.existing.backup)?;
-            self.check_footprint(manifest)?;
+            check_footprint(manifest, self.admission.as_ref())?;
             self.in_place = InPlace::find(&self.place, manifest, &self.wanted, &self.not_in_place)?;
             publish::take_back(&self.place, manifest, &self.in_place)?;
             self.place.remove_foreign_parts()?;
@@ -265,16 +265,6 @@ impl Files {
         }
     }
 
-    /// Checks that the disk space of all entries, without their content, does not exceed the maximum that is set for content.
-    fn check_footprint(&self, manifest: &Manifest) -> Result<(), ObjectError> {
-        let Some(most) = self.admission.as_ref().and_then(|admission| admission.most) else { return Ok(()) };
-        let bytes = manifest.footprint();
-        if bytes > most {
-            return Err(ObjectError::TooManyEntries { entries: manifest.entries().len(), bytes, most });
-        }
-        Ok(())
-    }
-
     /// Returns the manifest with the names that this receiver uses.
     fn named(&mut self, manifest: Manifest, stage: Stage) -> Result<Manifest, ObjectError> {
         let names = self.admission.as_ref().map_or(Names::Keep, |admission| admission.names);
@@ -284,4 +274,14 @@ impl Files {
         }
         Ok(manifest)
     }
+}
+
+/// Checks that the disk space of all entries, without their content, does not exceed the maximum that is set for content.
+pub(super) fn check_footprint(manifest: &Manifest, admission: Option<&Admission>) -> Result<(), ObjectError> {
+    let Some(most) = admission.and_then(|admission| admission.most) else { return Ok(()) };
+    let bytes = manifest.footprint();
+    if bytes > most {
+        return Err(ObjectError::TooManyEntries { entries: manifest.entries().len(), bytes, most });
+    }
+    Ok(())
 }

@@ -244,7 +244,7 @@ fn changed(tree: &Tree<'_>, entry: &Entry) -> ObjectError {
 }
 
 /// Returns the state of the file with the path of an entry. Links are not followed.
-fn examined(tree: &mut Tree<'_>, entry: &Entry) -> Option<Stat> {
+pub(super) fn examined(tree: &mut Tree<'_>, entry: &Entry) -> Option<Stat> {
     let (above, name) = split(&entry.path);
     statat(tree.dir(above, Absent::Leave).ok()??, name, AtFlags::SYMLINK_NOFOLLOW).ok()
 }

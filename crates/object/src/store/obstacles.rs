@@ -4,7 +4,7 @@ use crate::apply::Wanted;
 use crate::error::{ObjectError, Obstacle};
 use crate::host::tree::{Absent, file_type, split};
 use crate::manifest::{Entry, Kind, Manifest};
-use crate::output_directory::OutputDirectory;
+use crate::output_directory::Root;
 use crate::policy::Extraneous;
 use rustix::fd::BorrowedFd;
 use rustix::fs::FileType;
@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 /// Finds obstacles to publication before any content is received. Obstacles below a directory that is made equal to the source's
 /// are deleted when the files get their names.
 pub(super) fn check_for_obstacles(
-    place: &OutputDirectory,
+    place: &Root,
     manifest: &Manifest,
     wanted: &Wanted,
 ) -> Result<(), ObjectError> {
@@ -34,7 +34,7 @@ type Found<'a> = dyn FnMut(BorrowedFd<'_>, (u32, &Entry), Obstacle) -> Result<()
 /// Calls `found` for each entry whose place is taken by an object that a renamed file cannot replace, with the directory
 /// and the number of the entry. `found` may delete the object.
 pub(super) fn find_obstacles(
-    place: &OutputDirectory,
+    place: &Root,
     manifest: &Manifest,
     found: &mut Found<'_>,
 ) -> Result<(), ObjectError> {

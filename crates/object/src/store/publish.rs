@@ -347,7 +347,7 @@ fn make_links(
         let path = tree.path_of(entry);
         let failed = |e: Errno| ObjectError::io(&path, "make this link", e);
         let (above, name) = tree.place_of(entry)?;
-        if readlinkat(above, name, Vec::new()).is_ok_and(|there| there.as_bytes() == target.as_bytes()) {
+        if leads_to(above, name, target) {
             continue; // of an earlier try, when its directory may be read-only by now
         }
         place.disk.unlinkat(&place.state, LINK, AtFlags::empty()).ok(); // of an earlier try
@@ -360,6 +360,11 @@ fn make_links(
         move_over(&place.disk, &place.state, LINK, above, name, path.clone())?;
     }
     Ok(skipped)
+}
+
+/// Returns whether this object is a symbolic link with this target.
+pub(super) fn leads_to(above: impl AsFd, name: &OsStr, target: &OsStr) -> bool {
+    readlinkat(above, name, Vec::new()).is_ok_and(|there| there.as_bytes() == target.as_bytes())
 }
 
 /// Makes all directories and sets their modes and times. Begins with the deepest directories, because a write into a directory

@@ -151,6 +151,7 @@ fn leaping_stream() -> Vec<u8> {
             signer: 0,
             to_hosts: Name::EMPTY,
             series: None,
+            dry_run: None,
             signature: None,
         })
     };

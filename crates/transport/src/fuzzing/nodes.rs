@@ -168,6 +168,7 @@ impl Setting {
             expect: None,
             to_hosts: Name::EMPTY,
             series: None,
+            dry_run: None,
             required: Vec::new(),
             join_timeout: IDLE_TIMEOUT,
             not_before: Time::ZERO,

@@ -21,6 +21,7 @@ mod clocks;
 mod day;
 mod delta;
 mod determinism;
+mod dry_run;
 mod failure;
 mod feedback;
 mod flooding;

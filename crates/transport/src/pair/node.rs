@@ -5,8 +5,8 @@ use super::slow_disk::SlowDisk;
 use super::socket::Socket;
 use super::streams::LiveInput;
 use crate::config::{
-    Destination, Existing, Extraneous, FilePolicy, OneWay, ReceiptKeys, ReceiverEvents, Repeat, ReplayPolicy,
-    RequiredHost, SlowReceiverPolicy, StartNow,
+    Destination, DryRun, Existing, Extraneous, FilePolicy, OneWay, ReceiptKeys, ReceiverEvents, Repeat,
+    ReplayPolicy, RequiredHost, SlowReceiverPolicy, StartNow,
 };
 use crate::day_limits::DayLimits;
 use crate::endpoint::{Datagram, Endpoint, HostEvent};
@@ -72,6 +72,7 @@ pub(super) struct Offer {
     expect: Option<u32>,
     to_hosts: &'static str,
     pub(super) series: Option<Series>,
+    dry_run: DryRun,
     required: Vec<RequiredHost>,
     join_timeout: Duration,
     not_before: Time,
@@ -109,6 +110,7 @@ impl Offer {
             expect: None,
             to_hosts: "",
             series: None,
+            dry_run: DryRun::Off,
             required: Vec::new(),
             join_timeout: Duration::from_secs(10),
             not_before: Time::ZERO,
@@ -132,6 +134,11 @@ impl Offer {
     /// Offers a live stream on each layer; blocks that cannot be sent within `history` are dropped.
     pub(super) fn streams(streams: &[LiveInput], history: Span) -> Offer {
         Offer { streams: Some((streams.to_vec(), history)), ..Offer::bytes(0) }
+    }
+
+    /// Sends only the list of files, or the content too.
+    pub(super) fn dry_run(self, dry_run: DryRun) -> Offer {
+        Offer { dry_run, ..self }
     }
 
     /// Lists the chunks of the content.
@@ -380,6 +387,7 @@ impl SourceNode {
             signer: 0,
             to_hosts: Name::EMPTY,
             series: None,
+            dry_run: None,
             signature: None,
         }
     }
@@ -407,6 +415,7 @@ impl SourceNode {
     pub(super) fn start(&mut self, now: Time) {
         let offer = &self.offer;
         let (scheme, symbol, symbols) = (self.scheme(), self.symbol_size(), offer.symbols_per_block);
+        let mut dry_run = None;
         let scheduler: Box<dyn Scheduler> = match &offer.streams {
             None if offer.live.is_some() => {
                 let (feeder, pipe) = Feeder::pipe();
@@ -417,7 +426,14 @@ impl SourceNode {
             }
             None => match offer.one_way {
                 Some(one_way) => in_rounds(BlockSource::files(self.object()), &one_way),
-                None => of_blocks(BlockSource::files(self.object()), scheme.layers()),
+                None => {
+                    let mut object = self.object();
+                    if offer.dry_run == DryRun::On {
+                        dry_run = object.geometry().stream_len;
+                        object = object.without_content();
+                    }
+                    of_blocks(BlockSource::files(object), scheme.layers())
+                }
             },
             Some((streams, history)) => {
                 let (repair, fill) = (0.1, Fill::of(&scheme));
@@ -457,6 +473,7 @@ impl SourceNode {
             expect: offer.expect,
             to_hosts: Name::new(offer.to_hosts).expect("short patterns"),
             series: offer.series,
+            dry_run,
             required: offer.required.clone(),
             join_timeout: offer.join_timeout,
             not_before: offer.not_before,

@@ -31,8 +31,7 @@ use faircast_core::packet::{
     Body, Cause, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, ReportContent, Seq,
     SessionId,
 };
-use faircast_core::rate::start::Doubling;
-use faircast_core::rate::{Bounds, Start};
+use faircast_core::rate::{Bounds, Start, start::Doubling};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{Scheme, ormcc::Config};
 use faircast_core::time::{Rate, Span, Time};
@@ -606,6 +605,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         expect: Some(star.leaves.len() as u32),
         to_hosts: faircast_wire::Name::EMPTY,
         series: None,
+        dry_run: None,
         required: Vec::new(),
         ttl: 1,
         join_timeout: Duration::from_secs(3600), // longer than every run, so that no silent receiver is given up

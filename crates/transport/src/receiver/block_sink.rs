@@ -12,9 +12,10 @@ use crate::object::gather::seeds::Seeds;
 use crate::object::gather::spill::SpillFile;
 use crate::object::host::disk::Disk;
 use crate::object::host::quota::Quota;
+use crate::object::memory::{Gathering, Memory};
 use crate::object::{
-    Affected, AnyStore, Counts, FileWork, Finished, Geometry, Hash, Manifest, ObjectError, SinkResult,
-    TransferId, WorkStage, data_of, replace_in,
+    Affected, AnyStore, Comparing, Counts, FileWork, Finished, Geometry, Hash, Manifest, ObjectError,
+    SinkResult, TransferId, WorkStage, data_of, replace_in,
 };
 use crate::worker::{Load, Worker};
 use faircast_host::write_behind::{file_behind, write_behind};
@@ -73,6 +74,8 @@ pub(super) struct BlockSink {
     worker: Worker,
     /// Symbols of incomplete blocks that were found on the disk.
     seeds: Option<Seeds>,
+    /// In a dry run: the comparison, the received list of files, and the disk.
+    comparing: Option<Box<(Comparing, Gathering, Disk)>>,
 }
 
 /// Cancels a job that verifies, discards or renames files, because a dropped sink does not use the result of the job.
@@ -107,13 +110,21 @@ impl BlockSink {
         (memory, worker): (usize, &Worker),
         (disk, temporary): (&Disk, &Path),
     ) -> Result<BlockSink, Error> {
+        let mut admitting = admitting;
         let (order, room) = channel();
         let (room, order) = (admitting.spills.then_some(room), admitting.spills.then_some(order));
-        if let (Some(order), false) = (&order, is_in_files(destination, live)) {
+        let comparing = admitting.comparing.take();
+        if let (Some(order), false) = (&order, is_in_files(destination, live) && comparing.is_none()) {
             let (order, disk, path) = (order.clone(), disk.clone(), temporary.to_path_buf());
             worker.run(Load::Opening, Box::new(move || _ = order.send(temporary_room(disk, path))));
         }
+        let mut list = None;
         let to = match (destination, live) {
+            _ if comparing.is_some() => {
+                let gathering = Memory::new(0).gather(geometry.manifest_len.into());
+                list = Some(gathering.clone());
+                ContentSink::object(Box::new(gathering), None, None, geometry, memory)
+            }
             (Destination::Directory(out), None) => {
                 let (disk, out) = (disk.clone(), out.clone());
                 let open = move || opened(&disk, &out, (transfer, geometry), admitting, order);
@@ -164,6 +175,7 @@ impl BlockSink {
             content: None,
             worker: worker.clone(),
             seeds: None,
+            comparing: comparing.zip(list).map(|(comparing, list)| Box::new((comparing, list, disk.clone()))),
         };
         sink.poll()?;
         Ok(sink)

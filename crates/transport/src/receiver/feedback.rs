@@ -13,7 +13,7 @@ use super::{
     takeover,
     trust::Trust,
 };
-use crate::announced::{geometry_of, packet_size_fits, scheme_of};
+use crate::announced::{geometry_of, packet_size_fits, scheme_of, whole_of};
 use crate::backoff;
 use crate::config::{Destination, FilePolicy, ReplayPolicy};
 use crate::endpoint::Backlog;
@@ -22,7 +22,9 @@ use crate::event::Event;
 use crate::members::{alive_every, first_turn, stretched};
 use crate::membership::{FLOODED, MOVED, NOTHING_YET, RELAYS};
 use crate::object::host::quota::Quota;
-use crate::object::{Admission, Finished, Geometry, Origin, TransferId, Wanted};
+use crate::object::{
+    Admission, ComparedOutput, Comparing, Finished, Geometry, Granularity, Origin, TransferId, Wanted,
+};
 use crate::session_filter::is_one_of;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::{Cx, Effect};
@@ -32,6 +34,7 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::encode;
 use faircast_wire::{Announce, Member, MemberState, Message, Name, Need, Request, Status, Welcome, Words};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Assumed round-trip time until the source has stated one.
 const FIRST_RTT: Span = Span::from_millis(5);
@@ -237,9 +240,23 @@ impl ReceiverSession {
         let (live, at) = (live.then_some(first), (&self.setup.disk, self.setup.temporary.as_path()));
         let repair = Repair::of(announce, layers.is_layered());
         let FilePolicy { preserve, owners_by, keep_partial, existing, reuse, .. } = &self.setup.files;
+        let wanted = Wanted { preserve: preserve.clone(), owners_by: *owners_by, existing: existing.clone() };
+        let comparing = whole_of(announce).map(|geometry| Comparing {
+            output: match to {
+                Destination::Directory(out) => ComparedOutput::Directory(out.clone()),
+                Destination::Device(device) => ComparedOutput::Device(Arc::clone(device)),
+                Destination::Writer(_) | Destination::Memory(_) => ComparedOutput::Empty,
+            },
+            geometry,
+            admission: Some(admission.clone()),
+            wanted: wanted.clone(),
+            reuse: reuse.clone(),
+            granularity: if layers.is_layered() { Granularity::Blocks } else { Granularity::Symbols },
+        });
         let admitting = Admitting {
             admission: Some(admission),
-            wanted: Wanted { preserve: preserve.clone(), owners_by: *owners_by, existing: existing.clone() },
+            wanted,
+            comparing,
             keep_partial: *keep_partial,
             reuse: reuse.clone(),
             spills: repair.spills(&geometry, memory),

@@ -5,6 +5,7 @@ use super::feedback::turn;
 use super::symbol_sink::Progressed;
 use super::{CONFIRM_TIMEOUT, LOOK_SOONEST, Phase, ReceiverSession, Stream};
 use crate::config::Destination;
+use crate::dry_run::HostComparison;
 use crate::error::{Error, TransferError};
 use crate::event::{Event, MAX_UNSENT, ReceiveReport, TransferName};
 use crate::object::Finished;
@@ -211,7 +212,7 @@ impl ReceiverSession {
                     self.phase = Phase::Over; // the source does not wait for its report
                     return;
                 }
-                self.sign_receipt(root, now);
+                self.send_receipt(root, now);
             }
             Err(error) => self.fail(error, now),
         }
@@ -236,6 +237,9 @@ impl ReceiverSession {
             Some(Error::Transfer(TransferError::Stopped)) => true,
             Some(error) => return Err(error),
         };
+        let dry_run = self
+            .comparison()
+            .map(|comparison| HostComparison::new(self.setup.id, &self.setup.host, &comparison));
         let so_far = Finished { bytes: self.stored_bytes(), ..Finished::default() };
         let finished = if stopped { so_far } else { self.finished.take().unwrap_or_default() };
         let from = self.totals.first_packet.unwrap_or(self.totals.finished);
@@ -267,6 +271,7 @@ impl ReceiverSession {
             warnings: finished.warnings,
             withdrawn_count: finished.withdrawn.len() as u64,
             withdrawn: finished.withdrawn.into_iter().take(MAX_UNSENT).collect(),
+            dry_run,
             layers: self.stream.as_ref().and_then(|stream| stream.layers.report()),
             streams: self.stream.as_ref().map_or_else(Vec::new, |stream| stream.sink.streams()),
         })

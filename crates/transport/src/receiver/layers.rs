@@ -232,6 +232,7 @@ mod tests {
             signer: 0,
             to_hosts: faircast_wire::Name::EMPTY,
             series: None,
+            dry_run: None,
             signature: None,
         }
     }

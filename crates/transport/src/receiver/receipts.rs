@@ -6,10 +6,12 @@
 //! the relay counts the receiver that signed the receipt as incomplete.
 
 use super::{ReceiverSession, Stream};
+use crate::announced::whole_of;
+use crate::dry_run::comparison_of;
 use crate::event::Event;
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Message, Name, Receipt, Signed, SigningKey, Status};
+use faircast_wire::{Comparison, Message, Name, Receipt, Signed, SigningKey, Status};
 use std::collections::VecDeque;
 
 /// Maximum number of transmissions of a receipt. The last intervals are a second each, or the spread if it is longer.
@@ -73,7 +75,7 @@ impl Outgoing {
             return None;
         }
         let mut next = self.waiting.pop_front()?;
-        let receipt = next.receipt;
+        let receipt = next.receipt.clone();
         self.free_at = now + APART;
         next.at = now + Outgoing::pause(next.tries, rtt, spread);
         next.tries += 1;
@@ -104,9 +106,20 @@ impl Outgoing {
 }
 
 impl ReceiverSession {
-    /// Signs a receipt after all content was verified and stored.
-    pub(super) fn sign_receipt(&mut self, root: [u8; 32], now: Time) {
-        let (Some(stream), Some(key)) = (&self.stream, &self.receipts.key) else { return };
+    /// Returns the comparison of a dry run, after the disk was compared.
+    pub(super) fn comparison(&self) -> Option<Comparison> {
+        let whole = whole_of(&self.stream.as_ref()?.announced)?;
+        Some(comparison_of(self.finished.as_ref()?.compared.as_deref()?, &whole))
+    }
+
+    /// Sends a receipt after all content was verified and stored: signed if this receiver has a key, or with the comparison of a
+    /// dry run.
+    pub(super) fn send_receipt(&mut self, root: [u8; 32], now: Time) {
+        let comparison = self.comparison();
+        let Some(stream) = &self.stream else { return };
+        if comparison.is_none() && self.receipts.key.is_none() {
+            return;
+        }
         if !self.receipts.taken {
             self.events.push_back(Event::warning(
                 "the source, or a relay on the path to it, accepts no receipts of this session: it is a live stream, or the program there is older"
@@ -114,10 +127,14 @@ impl ReceiverSession {
             ));
             return;
         }
-        let about = about(stream);
-        let (host, unix_secs) =
-            (Name::clipped(&self.setup.host), self.setup.unix_secs + now.as_nanos() / 1_000_000_000);
-        let receipt = Receipt::sign(&about, root, (self.setup.id, host), unix_secs, key);
+        let (by, unix_secs) = (
+            (self.setup.id, Name::clipped(&self.setup.host)),
+            self.setup.unix_secs + now.as_nanos() / 1_000_000_000,
+        );
+        let receipt = match (&self.receipts.key, comparison) {
+            (Some(key), None) => Receipt::sign(&about(stream), root, by, unix_secs, key),
+            (_, comparison) => Receipt::unsigned(root, by, unix_secs, comparison.map(Box::new)),
+        };
         // Receivers often complete at the same moment, so each waits for its turn.
         let turn = stream.spread.scaled(self.rng.unit());
         self.receipts.add(receipt, (self.setup.id, self.setup.nonce), now + turn);

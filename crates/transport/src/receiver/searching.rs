@@ -411,6 +411,7 @@ mod tests {
             signer: 0,
             to_hosts: Name::EMPTY,
             series: None,
+            dry_run: None,
             signature: None,
         }
     }

@@ -139,6 +139,7 @@ impl Branch {
             expect: None,
             to_hosts: faircast_wire::Name::EMPTY,
             series: None,
+            dry_run: None,
             required: Vec::new(),
             join_timeout: FOR_EVER,
             not_before: Time::ZERO,

@@ -47,6 +47,7 @@ fn announce(last: u8, hops: u8) -> Announce {
         signer: 0,
         to_hosts: Name::EMPTY,
         series: None,
+        dry_run: None,
         signature: None,
     }
 }

@@ -37,6 +37,7 @@ use crate::backoff::RequestRate;
 use crate::config::span;
 use crate::config::{OneWay, ReceiptKeys, ReceiverEvents, RequiredHost, SlowReceiverPolicy, StartNow};
 use crate::day_limits::DayLimits;
+use crate::dry_run::Comparisons;
 use crate::endpoint::Transmit;
 use crate::error::{Error, SystemError, seconds};
 use crate::event::{Event, RateCut, RelayBelow};
@@ -114,6 +115,8 @@ pub(crate) struct Setup {
     /// Patterns of the host names of the receivers that take part, separated by commas; empty: all receivers.
     pub(crate) to_hosts: Name,
     pub(crate) series: Option<Series>,
+    /// For a dry run: the length of the whole object stream, of which the content of this session is the manifest.
+    pub(crate) dry_run: Option<u64>,
     /// Hosts that must receive all content.
     pub(crate) required: Vec<RequiredHost>,
     pub(crate) join_timeout: Duration,
@@ -176,6 +179,7 @@ pub(crate) struct SourceSession {
     refusals: Refusals,
     roll: RequiredHosts,
     receipts: receipts::Receipts,
+    comparisons: Comparisons,
     /// Whether all receivers had most of the content when the session began.
     resumes: bool,
     /// Whether the session has reported that no receiver joins.
@@ -202,6 +206,7 @@ struct Fixed {
     expect: Option<u32>,
     to_hosts: Name,
     series: Option<Series>,
+    dry_run: Option<u64>,
     join_timeout: Span,
     not_before: Time,
     start: StartNow,
@@ -299,6 +304,7 @@ impl SourceSession {
                 expect: setup.expect,
                 to_hosts: setup.to_hosts,
                 series: setup.series,
+                dry_run: setup.dry_run,
                 join_timeout: span(setup.join_timeout),
                 not_before: setup.not_before,
                 start: setup.start,
@@ -353,6 +359,7 @@ impl SourceSession {
             refusals: Refusals::default(),
             roll: RequiredHosts::new(setup.required),
             receipts: receipts::Receipts::new(setup.receipts),
+            comparisons: Comparisons::default(),
             resumes: false,
             nobody_reported: false,
             flood: flood::Flood::default(),

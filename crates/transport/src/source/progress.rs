@@ -2,18 +2,21 @@
 
 use super::{Phase, SourceSession, feedback};
 use crate::config::{ReceiverEvents, other_default};
+use crate::dry_run::DryRunReport;
 use crate::error::{Error, TransferError, must_accept, seconds};
 use crate::event::{
     Busy, Condition, Counts, Event, IncompleteReceiver, Joining, Limit, MAX_UNSENT, Progress,
     ReceiverOutcome, ReceiverReport, ReceiverState, SendReport, Subscription,
 };
 use crate::members::{MemberRecord, Mute, Pace};
+use crate::object::Geometry;
 use crate::units::mean_rate;
 use faircast_core::node::{Observation, Source as _};
 use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Activity, MemberState};
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Minimum fraction of the time for which a window must delay packets to count as the limit of the rate.
 const HELD_PART: f64 = 0.1;
@@ -130,6 +133,27 @@ impl SourceSession {
             signed: receipts.as_ref().map_or(0, |receipts| receipts.good),
             receipts,
             each,
+            dry_run: self.dry_run_report(),
+        })
+    }
+
+    /// Returns the result of a dry run.
+    fn dry_run_report(&self) -> Option<DryRunReport> {
+        let whole = Geometry { stream_len: Some(self.setup.dry_run?), ..self.scheduler.geometry() };
+        let len_of = |blocks: Range<u32>| {
+            blocks.map(|block| u64::from(whole.symbols(block)) * u64::from(whole.symbol_size)).sum()
+        };
+        let (union, list) = (self.comparisons.union(&whole), len_of(0..whole.manifest_blocks()));
+        // Layers carry all blocks until every receiver is complete, and the source does not know what receivers behind relays have.
+        let sends_all = self.layers() > 1 || self.members.iter().any(|(_, member)| member.is_relay);
+        let needed_bytes = if sends_all && union > list { len_of(0..whole.blocks()?) } else { union };
+        let packets = needed_bytes / u64::from(whole.symbol_size);
+        let on_the_wire = packets * u64::from(self.setup.scheme.sending().packet_size);
+        Some(DryRunReport {
+            bytes: self.setup.dry_run? - u64::from(whole.manifest_len),
+            compared: self.comparisons.count(),
+            needed_bytes,
+            duration: self.max_rate().map(|max| max.span_of(on_the_wire).into()),
         })
     }
 

@@ -93,7 +93,8 @@ impl Receipts {
         if known.is_some_and(|stored| stored.worth >= worth) {
             return ReceiptResult::Again; // a receipt is replaced only by a better one
         }
-        self.stored.insert(receipt.receiver, StoredReceipt { receipt: *receipt, worth, via: receipt.from });
+        self.stored
+            .insert(receipt.receiver, StoredReceipt { receipt: receipt.clone(), worth, via: receipt.from });
         ReceiptResult::New
     }
 
@@ -167,6 +168,14 @@ impl SourceSession {
 
     /// Stores a receipt at the source; returns whether to acknowledge the receipt.
     fn keep_receipt(&mut self, receipt: &Receipt, now: Time) -> bool {
+        if self.setup.dry_run.is_some() {
+            self.events.extend(self.comparisons.take(receipt).map(Event::Compared));
+            return true;
+        }
+        if receipt.comparison.is_some() {
+            self.counts.refused += 1;
+            return false;
+        }
         let taken = self.receipts.take(receipt, &self.about(), now);
         if taken == ReceiptResult::New
             && let Some(reported) = self.receipts.of(receipt.receiver)
@@ -219,7 +228,7 @@ impl SourceSession {
 
 /// Whether two packets contain the same receipt.
 fn same(one: &Receipt, other: &Receipt) -> bool {
-    let without_sender = |receipt: &Receipt| Receipt { from: receipt.receiver, nonce: 0, ..*receipt };
+    let without_sender = |receipt: &Receipt| Receipt { from: receipt.receiver, nonce: 0, ..receipt.clone() };
     without_sender(one) == without_sender(other)
 }
 
@@ -255,7 +264,7 @@ mod tests {
         let take = |receipts: &mut Receipts, one| receipts.take(&one, &about(), Time::ZERO);
         let good = |receipts: &Receipts| receipts.good().count();
         let forged = Receipt { key: key(1).verify_key().to_bytes(), ..receipt(1, 2) };
-        assert_eq!((take(&mut receipts, forged), good(&receipts)), (ReceiptResult::New, 0));
+        assert_eq!((take(&mut receipts, forged.clone()), good(&receipts)), (ReceiptResult::New, 0));
         assert_eq!(
             (take(&mut receipts, receipt(1, 2)), good(&receipts)),
             (ReceiptResult::New, 0),

@@ -66,6 +66,7 @@ impl SourceSession {
             signer: 0,
             to_hosts: self.setup.to_hosts,
             series: self.setup.series,
+            dry_run: self.setup.dry_run,
             signature: None,
         };
         if let Some(Err(error)) = self.pages.as_ref().map(|pages| pages.sign(&mut announce)) {

@@ -150,6 +150,7 @@ impl Run {
             expect: Some(1),
             to_hosts: Name::EMPTY,
             series: None,
+            dry_run: None,
             required: Vec::new(),
             join_timeout: Duration::from_secs(10),
             not_before: Time::ZERO,

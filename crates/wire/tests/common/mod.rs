@@ -10,10 +10,10 @@ use faircast_core::packet::{
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
-    Activity, Announce, Attach, DataPacket, GroupKey, Hashes, Invite, KeyId, Member, MemberState, Message,
-    Name, Need, Order, OrderAction, Receipt, Refusal, RefusalReason, Request, Scheduled, Series, Signed,
-    SigningKey, Status, SymbolMap, Token, TransferId, Tree, TreeNode, Verified, Welcome, Window, Withdrawn,
-    WithdrawnPart, Words,
+    Activity, Announce, Attach, Comparison, DataPacket, GroupKey, Hashes, Invite, KeyId, Member, MemberState,
+    Message, Name, Need, NeededPart, Order, OrderAction, Receipt, Refusal, RefusalReason, Request, Scheduled,
+    Series, Signed, SigningKey, Status, SymbolMap, Token, TransferId, Tree, TreeNode, Verified, Welcome,
+    Window, Withdrawn, WithdrawnPart, Words,
 };
 use std::net::SocketAddr;
 
@@ -119,6 +119,7 @@ pub fn announce() -> Announce {
         signer: 0,
         to_hosts: Name::EMPTY,
         series: None,
+        dry_run: None,
         signature: None,
     }
 }
@@ -192,6 +193,15 @@ pub fn receipt() -> Receipt {
     Receipt { from: receiver(0x1122_3344), nonce: 0x0203, ..receipt }
 }
 
+pub fn comparison() -> Receipt {
+    let mut parts = [NeededPart::default(); Comparison::PARTS];
+    (parts[0], parts[255]) = (NeededPart { missing: 1, hash: 2 }, NeededPart { missing: 255, hash: 7 });
+    let (held_bytes, needed_bytes) = (0x0102_0304_0506, 0x0708_090a);
+    let comparison =
+        Comparison { new_files: 3, changed_files: 0x0102, deleted: 4, held_bytes, needed_bytes, parts };
+    Receipt { comparison: Some(Box::new(comparison)), key: [0; 32], signature: [0; 64], ..receipt() }
+}
+
 pub fn contents() -> Vec<(&'static str, ReportContent)> {
     let congested = |cause| ReportContent::Congested { echo: echo(41), level: 1.5e6, mean: 2e6, cause };
     vec![
@@ -258,6 +268,11 @@ pub fn from_source() -> Vec<(&'static str, Message<'static>)> {
     all.push(("targeted announce", Message::Announce(Announce { to_hosts, ..announce() })));
     let series = Some(Series { id: 0x0123_4567_89ab_cdef, number: 41 });
     all.push(("numbered announce", Message::Announce(Announce { series, ..announce() })));
+    let dry_run = Some(0x0123_4567_89ab);
+    all.push((
+        "dry announce",
+        Message::Announce(Announce { dry_run, stream_len: Some(4_321), ..announce() }),
+    ));
     all.push(("status", Message::Status(status())));
     let signature = [*b"half of a signature, 32 bytes of", *b" it, and the other half of these"];
     let signature: [u8; 64] = signature.as_flattened().try_into().expect("two halves");
@@ -290,6 +305,7 @@ pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
     all.push(("member", Message::Member(member())));
     all.push(("window", Message::Window(window())));
     all.push(("receipt", Message::Receipt(receipt())));
+    all.push(("comparison", Message::Receipt(comparison())));
     let (reason, host) = (RefusalReason::OtherKey, Name::clipped("b7"));
     let refusal = Refusal::new(from, reason, KeyId(0x0bad_cafe), host);
     all.push(("refusal", Message::Refusal(refusal)));

@@ -6,7 +6,9 @@ use super::{BlockSink, Ending, Polled};
 use crate::announced::LIVE_ROOT;
 use crate::config::Durability;
 use crate::error::{Error, TransferError};
-use crate::object::{AnyStore, Counts, FileWork, Finished, Hash, ObjectError, WorkStage};
+use crate::object::host::disk::Disk;
+use crate::object::memory::Gathering;
+use crate::object::{AnyStore, Comparing, Counts, FileWork, Finished, Hash, ObjectError, WorkStage};
 use crate::worker::Load;
 use std::sync::mpsc::{TryRecvError, channel};
 
@@ -63,7 +65,8 @@ impl BlockSink {
                     self.to = ContentSink::Finished { blocks: *blocks, bytes: *bytes };
                     return Ok(Ending::Done(finished));
                 }
-                Err(failed) => failed,
+                Err((error, Some(store))) => (error, store),
+                Err((error, None)) => return Err(error.into()),
             };
             self.to = ContentSink::Files(Storage::new(*store, self.worker.clone()));
             return match self.settled(Err(error))? {
@@ -90,6 +93,9 @@ impl BlockSink {
                         if hashes.root() != Some(Hash(root)) {
                             return Err(Error::Transfer(TransferError::RootMismatch));
                         }
+                    }
+                    if let Some(comparing) = self.comparing.take() {
+                        return self.compare_output(*comparing, (held, verified), (blocks, root, durability));
                     }
                     let mut files = 1;
                     if let Some(gathered) = gathered {
@@ -121,13 +127,38 @@ impl BlockSink {
             };
         Ok(Ending::Done(done))
     }
+
+    /// In a dry run: has a job compare the output with the complete list of files.
+    fn compare_output(
+        &mut self,
+        (comparing, list, disk): (Comparing, Gathering, Disk),
+        (held, verified): (u32, u64),
+        (blocks, root, durability): (u32, [u8; 32], Durability),
+    ) -> Result<Ending, Error> {
+        let (sender, outcome) = channel();
+        let work = self.worker.file_work();
+        work.begin(WorkStage::Verifying, 1);
+        let ours = work.clone();
+        self.to = ContentSink::Publishing { blocks: held, bytes: verified, work, outcome };
+        let job = Box::new(move || {
+            let compared = comparing.compare(&disk, &list.take_bytes(), &ours);
+            let finished = compared.map(|mut compared| Finished {
+                warnings: std::mem::take(&mut compared.warnings),
+                compared: Some(Box::new(compared)),
+                ..Finished::default()
+            });
+            sender.send(finished.map_err(|error| (error, None))).ok(); // fails if the session has ended
+        });
+        self.worker.run(Load::Files, job);
+        self.finish(blocks, root, durability)
+    }
 }
 
 /// Gives the files their names.
 fn published(mut store: AnyStore, root: &Hash, durability: Durability, work: &FileWork) -> Published {
     let mut finished = match store.finish_as(root, durability, work) {
         Ok(finished) => finished,
-        Err(error) => return Err((error, Box::new(store))),
+        Err(error) => return Err((error, Some(Box::new(store)))),
     };
     finished.warnings.extend(finished.skipped.iter().map(|link| {
         format!(

@@ -6,8 +6,8 @@ use crate::object::host::disk::Disk;
 use crate::object::partial_transfers::tidied;
 use crate::object::spool::nameless;
 use crate::object::{
-    Admission, AnyStore, BlockDevice, DeviceStore, Geometry, JournalContent, KeepPartial, ObjectError, Store,
-    TransferId, Wanted,
+    Admission, AnyStore, BlockDevice, Comparing, DeviceStore, Geometry, JournalContent, KeepPartial,
+    ObjectError, Store, TransferId, Wanted,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub(in super::super) struct Admitting {
     pub(in super::super) reuse: Vec<PathBuf>,
     /// Whether symbols need a temporary file.
     pub(in super::super) spills: bool,
+    /// In a dry run: the comparison, in place of an output.
+    pub(in super::super) comparing: Option<Comparing>,
 }
 
 /// A store, and the blocks of an earlier run according to its journal.

@@ -50,8 +50,9 @@ pub(super) enum ContentSink {
     },
 }
 
-/// The result of giving files their names; if the blocks contradict the source, with the store, for another try.
-pub(super) type Published = Result<Finished, (ObjectError, Box<AnyStore>)>;
+/// The result of giving files their names; if the blocks contradict the source, with the store, for another try. Also the result of
+/// the comparison of a dry run, which has no store.
+pub(super) type Published = Result<Finished, (ObjectError, Option<Box<AnyStore>>)>;
 
 /// The result of storing a block.
 #[derive(Debug, PartialEq, Eq)]
