@@ -28,6 +28,7 @@ mod buffers;
 #[cfg(feature = "simulator")]
 mod campaign;
 mod clean;
+mod course;
 mod day;
 mod demo;
 mod device;

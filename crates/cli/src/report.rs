@@ -1,5 +1,6 @@
 //! `--report`: the outcome of every receiver, in a file for scripts and continuous integration.
 
+use crate::course::Course;
 use crate::failure::{Failure, Usage, number, number_of_session};
 use crate::json::Line;
 use crate::page::Record;
@@ -24,7 +25,8 @@ use std::time::Duration;
 /// Format of a report.
 #[derive(Debug)]
 enum Format {
-    Json,
+    /// JSON, with the course of the session.
+    Json(Course),
     JUnit,
     /// A page for browsers, with the record of the session.
     Page(Record),
@@ -32,7 +34,7 @@ enum Format {
 
 impl Format {
     /// Returns the format of a file by the suffix of its name.
-    fn of(path: &Path) -> io::Result<Format> {
+    fn of(path: &Path, course: Course) -> io::Result<Format> {
         let suffix = path.extension().unwrap_or_default();
         if suffix.eq_ignore_ascii_case("xml") {
             return Ok(Format::JUnit);
@@ -43,7 +45,7 @@ impl Format {
             };
             return Record::new("send").map(Format::Page).ok_or_else(without);
         }
-        Ok(Format::Json)
+        Ok(Format::Json(course))
     }
 }
 
@@ -122,6 +124,18 @@ struct Report<'a> {
     dropped: usize,
     refused: usize,
     absent: usize,
+    /// Number of datagrams sent, and the size of one with a symbol.
+    packets: u64,
+    packet_bytes: u64,
+    /// Number of symbols sent, divided by the number of symbols of the content.
+    repair_ratio: f64,
+    /// Maximum number of layers.
+    layers: u8,
+    /// Number of rate cuts.
+    cuts: u64,
+    /// Course of the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    course: Option<Course>,
     /// Receipts of the receivers.
     receipts: Option<&'a ReceiptsReport>,
     /// Outcome of each receiver.
@@ -134,23 +148,25 @@ impl ReportFile {
     ///
     /// # Errors
     /// [`Usage`] when the file cannot be created.
-    pub fn create(path: &Path) -> Result<ReportFile, Usage> {
-        let created = Format::of(path).and_then(|format| Ok((format, Place::create(path)?)));
+    pub fn create(path: &Path, course: Course) -> Result<ReportFile, Usage> {
+        let created = Format::of(path, course).and_then(|format| Ok((format, Place::create(path)?)));
         match created {
             Ok((format, place)) => Ok(ReportFile { path: path.to_owned(), place, format }),
             Err(source) => Err(Usage::Report { path: path.to_owned(), source }),
         }
     }
 
-    /// Returns whether the report shows the course of the session, and therefore needs its events.
-    pub const fn shows_course(&self) -> bool {
+    /// Returns whether the report shows the states of receivers.
+    pub const fn shows_receivers(&self) -> bool {
         matches!(self.format, Format::Page(_))
     }
 
     /// Stores an event of the session, if the report shows its course.
     pub fn note(&mut self, event: &Event) {
-        if let Format::Page(record) = &mut self.format {
-            record.note(event);
+        match &mut self.format {
+            Format::Json(course) => course.note(event),
+            Format::Page(record) => record.note(event),
+            Format::JUnit => {}
         }
     }
 
@@ -186,7 +202,7 @@ fn text(format: Format, outcome: &Result<SendReport, Error>, required: &[Require
         }
     };
     let count = |outcome| receivers.iter().filter(|one| one.outcome == outcome).count();
-    let report = Report {
+    let mut report = Report {
         ok: error.is_none(),
         exit_code,
         error,
@@ -199,11 +215,20 @@ fn text(format: Format, outcome: &Result<SendReport, Error>, required: &[Require
         dropped: count(ReceiverOutcome::Dropped),
         refused: count(ReceiverOutcome::Refused),
         absent: count(ReceiverOutcome::Absent),
+        packets: sent.packets,
+        packet_bytes: sent.packet_bytes,
+        repair_ratio: sent.repair_ratio,
+        layers: sent.layers,
+        cuts: sent.cuts,
+        course: None,
         receipts: sent.receipts.as_ref(),
         receivers,
     };
     match format {
-        Format::Json => json(&report),
+        Format::Json(course) => {
+            report.course = Some(course);
+            json(&report)
+        }
         Format::JUnit => junit(&report),
         Format::Page(mut record) => page(&mut record, outcome, &report),
     }
@@ -339,6 +364,10 @@ mod tests {
         }
     }
 
+    fn course() -> Course {
+        Course::new(&"ormcc,beta=0.8".parse().expect("a scheme"), Some(Rate::from_bps(1e6)))
+    }
+
     fn dropped() -> SendReport {
         SendReport {
             receivers: 2,
@@ -357,7 +386,8 @@ mod tests {
 
     #[test]
     fn json_report_has_the_exit_code_and_every_receiver() {
-        let read: Value = serde_json::from_str(&text(Format::Json, &Ok(dropped()), &[])).expect("JSON");
+        let read: Value =
+            serde_json::from_str(&text(Format::Json(course()), &Ok(dropped()), &[])).expect("JSON");
         assert_eq!((&read["ok"], &read["exit_code"]), (&Value::from(false), &Value::from(4)), "{read}");
         assert_eq!((&read["verified"], &read["dropped"]), (&Value::from(1), &Value::from(1)));
         crate::schema::Schema::read().check_as("report", &read).expect("as the schema says");
@@ -383,7 +413,8 @@ mod tests {
             }))
         };
         let required = [RequiredHost::new("lab-01")];
-        let read: Value = serde_json::from_str(&text(Format::Json, &error(), &required)).expect("JSON");
+        let read: Value =
+            serde_json::from_str(&text(Format::Json(course()), &error(), &required)).expect("JSON");
         assert_eq!((&read["exit_code"], &read["absent"]), (&Value::from(1), &Value::from(1)), "{read}");
         let xml = text(Format::JUnit, &Err(Error::System(SystemError::Panicked)), &[]);
         assert!(
@@ -413,12 +444,12 @@ mod tests {
             mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("the directory is ours");
             path
         };
-        let report = ReportFile::create(&pipe("unread.json")).expect("it waits for no reader");
+        let report = ReportFile::create(&pipe("unread.json"), course()).expect("it waits for no reader");
         let error = report.write(&Ok(dropped()), &[]).expect_err("no reader");
         let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
         assert!(cause.contains("no program has read"), "{error}: {cause}");
         let path = pipe("read.json");
-        let report = ReportFile::create(&path).expect("it waits for no reader");
+        let report = ReportFile::create(&path, course()).expect("it waits for no reader");
         let reader = thread::spawn(move || std::fs::read_to_string(path));
         report.write(&Ok(dropped()), &[]).expect("it is read");
         let printed = reader.join().expect("it reads").expect("it is a pipe");
@@ -430,8 +461,8 @@ mod tests {
     fn report_as_a_page_has_the_outcome_and_the_error() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("lab.HTML");
-        let mut report = ReportFile::create(&path).expect("the directory is ours");
-        assert!(report.shows_course());
+        let mut report = ReportFile::create(&path, course()).expect("the directory is ours");
+        assert!(report.shows_receivers());
         report.note(&Event::warning("a note".to_owned()));
         report.write(&Ok(dropped()), &[]).expect("the directory is ours");
         let page = std::fs::read_to_string(path).expect("it is written");
@@ -451,7 +482,8 @@ mod tests {
 
     #[test]
     fn unwritable_report_path_is_named_at_the_start() {
-        let error = ReportFile::create(Path::new("no/such/place/report.json")).expect_err("no directory");
+        let error =
+            ReportFile::create(Path::new("no/such/place/report.json"), course()).expect_err("no directory");
         assert!(error.to_string().contains("no/such/place/report.json"), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! `send`, `stream` and `recv`: converts arguments into a configuration, runs the session and reports it.
 
 use crate::args::{self, OutputOptions};
+use crate::course::Course;
 use crate::device::{self, Confirmation};
 use crate::failure::{Failure, Usage};
 use crate::hook::Hook;
@@ -389,9 +390,10 @@ fn resolve_sending(
     config.datagram = sending.datagram;
     config.host = session.host.unwrap_or_else(faircast::host_name);
     config.temporary = std::env::temp_dir();
-    let report = sending.report.as_deref().map(ReportFile::create).transpose()?;
+    let course = || Course::new(&config.scheme, config.max);
+    let report = sending.report.as_deref().map(|path| ReportFile::create(path, course())).transpose()?;
     config.receiver_events = match &report {
-        Some(report) if report.shows_course() => ReceiverEvents::EverySecond,
+        Some(report) if report.shows_receivers() => ReceiverEvents::EverySecond,
         _ => output_options.receiver_events(),
     };
     let hook = sending.on_complete.map(Hook::of_source);

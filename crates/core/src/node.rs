@@ -4,7 +4,7 @@
 //! read, never armed or cancelled. Spurious and early calls have no effect, so a driver may call at any time.
 
 use crate::bounds::Bounds;
-use crate::packet::{Arrival, Data, Layer, Mark, Order, Packet, ReceiverId, Report, Seq, SessionId};
+use crate::packet::{Arrival, Data, Echo, Layer, Mark, Order, Packet, ReceiverId, Report, Seq, SessionId};
 use crate::rng::Rng;
 use crate::time::{Rate, Span, Time};
 
@@ -237,6 +237,11 @@ pub trait Source {
     fn control(&mut self, control: SourceControl, now: Time);
     /// Returns the source's view of the session.
     fn observe(&self) -> Observation;
+    /// Returns the round-trip time of an echo of the base layer that arrives now; `None` for an unknown packet, and if the scheme
+    /// does not store sending times.
+    fn round_trip(&self, _echo: Echo, _now: Time) -> Option<Span> {
+        None
+    }
     /// Returns the windows that control the rate; `None` if the scheme has none.
     fn windows(&self) -> Option<Windows> {
         None

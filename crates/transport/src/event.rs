@@ -435,6 +435,15 @@ pub struct ReceiverReport {
     pub rate: Rate,
     /// Fraction of lost packets in its last report.
     pub loss: f64,
+    /// Least round-trip time; `None` if it was not measured.
+    #[serde(rename = "rtt_ms", serialize_with = "json::optional_millis")]
+    pub rtt: Option<Duration>,
+    /// Mean round-trip time of its congestion reports. It exceeds `rtt` if the losses are due to a full queue.
+    #[serde(rename = "congested_rtt_ms", serialize_with = "json::optional_millis")]
+    pub congested_rtt: Option<Duration>,
+    /// Time from the first data packet to its join; zero if it joined before.
+    #[serde(rename = "joined_seconds", with = "json::seconds")]
+    pub joined: Duration,
     /// Number of symbols that the receiver requested: lost symbols, and symbols sent before it joined.
     pub repair_symbols: u64,
     /// If the receiver is incomplete or has no valid receipt: the reason.
@@ -477,6 +486,9 @@ impl ReceiverReport {
             duration: Duration::ZERO,
             rate: Rate::ZERO,
             loss: 0.0,
+            rtt: None,
+            congested_rtt: None,
+            joined: Duration::ZERO,
             repair_symbols: 0,
             reason: Some("it did not join".to_owned()),
             receipt: None,
@@ -555,6 +567,8 @@ pub struct SendReport {
     pub layers: u8,
     /// Number of datagrams sent.
     pub packets: u64,
+    /// Size of a datagram with a symbol, IP and UDP headers included.
+    pub packet_bytes: u64,
     /// Number of rate cuts.
     pub cuts: u64,
     /// Incomplete receivers.

@@ -3,6 +3,7 @@
 mod busy;
 mod completions;
 mod reachability;
+mod round_trip;
 mod subtree;
 mod tally;
 mod turns;
@@ -148,6 +149,8 @@ pub struct MemberRecord {
     pub done_at: Option<Time>,
     /// Number of symbols that it has requested.
     pub asked_symbols: u64,
+    /// Its round-trip time.
+    pub round_trip: round_trip::RoundTrip,
     /// Reason for the member's failure, as stated by the member; empty if unknown.
     pub why: String,
     /// Number of its newest report.
@@ -619,6 +622,7 @@ impl MemberRecord {
             resumed_bytes: report.verified_bytes,
             done_at: None,
             asked_symbols: 0,
+            round_trip: round_trip::RoundTrip::default(),
             why: String::new(),
             reported: seq,
         }

@@ -2,7 +2,8 @@
 //!
 //! Each change gets the next version. A reader names the version that it has, and gets what has changed since.
 
-use faircast::event::{Condition, Counts, Limit, Progress, RateCut, ReceiverState};
+use crate::course::{History, Point, Versioned};
+use faircast::event::{Condition, Counts, Progress, ReceiverState};
 use faircast::{Event, ReceiverId};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 /// Maximum number of sessions; the oldest ones are forgotten.
 pub(super) const MAX_SESSIONS: usize = 64;
 
-/// Maximum number of points of a history. Then each two become one.
+/// Maximum number of points of a session.
 pub(super) const MAX_POINTS: usize = 3_600;
 
 /// Maximum number of receivers of a session, and of its notes.
@@ -94,11 +95,7 @@ pub struct Sample {
     pub(super) receivers: Vec<Arc<ReceiverState>>,
 }
 
-/// A value, and the version in which it last changed.
 #[derive(Debug)]
-struct Versioned<T>(u64, Arc<T>);
-
-#[derive(Debug, Default)]
 struct Session {
     version: u64,
     content: Option<Versioned<Event>>,
@@ -112,30 +109,20 @@ struct Session {
     end: Option<Versioned<Value>>,
 }
 
-/// Rate and loss over some seconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Point {
-    /// Session time at which the point begins and ends.
-    from: f64,
-    to: f64,
-    rate_bps: f64,
-    allowed_bps: Option<f64>,
-    loss: f64,
-    limited_by: Option<Limit>,
-    /// The receiver that limits the rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    cuts: Vec<RateCut>,
-}
-
-/// The points of a session, oldest first.
-#[derive(Debug)]
-struct History {
-    points: VecDeque<Versioned<Point>>,
-    /// Number of progress events of a point, and of the last point.
-    each: u32,
-    last: u32,
+impl Default for Session {
+    fn default() -> Session {
+        Session {
+            version: 0,
+            content: None,
+            found: None,
+            progress: None,
+            points: History::new(MAX_POINTS),
+            receivers: BTreeMap::new(),
+            notes: VecDeque::new(),
+            error: None,
+            end: None,
+        }
+    }
 }
 
 /// Changes since a version.
@@ -398,10 +385,6 @@ impl Totals {
 }
 
 impl<T> Versioned<T> {
-    fn new(version: u64, value: T) -> Versioned<T> {
-        Versioned(version, Arc::new(value))
-    }
-
     /// Returns the value if it has changed since a version.
     fn since(&self, after: u64) -> Option<Copied<T>> {
         (self.0 > after).then(|| Copied(Arc::clone(&self.1)))
@@ -428,7 +411,7 @@ impl Session {
         fn since<T>(value: &Option<Versioned<T>>, after: u64) -> Option<Copied<T>> {
             value.as_ref().and_then(|value| value.since(after))
         }
-        let points = self.points.points.iter().rev().map_while(|point| point.since(after));
+        let points = self.points.points().rev().map_while(|point| point.since(after));
         let mut points: Vec<_> = points.collect();
         points.reverse();
         SessionUpdate {
@@ -442,79 +425,6 @@ impl Session {
             error: since(&self.error, after),
             end: since(&self.end, after),
         }
-    }
-}
-
-impl Point {
-    fn of(progress: &Progress) -> Point {
-        let to = progress.elapsed.as_secs_f64();
-        let limit = progress.window_of.as_ref().or(progress.representative.as_ref());
-        Point {
-            from: (to - 1.0).max(0.0),
-            to,
-            rate_bps: progress.rate.bps(),
-            allowed_bps: progress.allowed.map(|rate| rate.bps()),
-            loss: progress.loss,
-            limited_by: progress.limited_by,
-            host: limit.cloned(),
-            cuts: progress.cuts.clone(),
-        }
-    }
-
-    /// Adds a later point: the mean of the rates, the larger loss, and the deepest cuts.
-    fn add(&mut self, next: &Point) {
-        let (mine, theirs) = (self.to - self.from, next.to - next.from);
-        let mean = |a: f64, b: f64| (a * mine + b * theirs) / (mine + theirs).max(f64::MIN_POSITIVE);
-        self.rate_bps = mean(self.rate_bps, next.rate_bps);
-        self.allowed_bps = match (self.allowed_bps, next.allowed_bps) {
-            (Some(a), Some(b)) => Some(mean(a, b)),
-            (a, b) => a.or(b),
-        };
-        self.to = next.to;
-        self.loss = self.loss.max(next.loss);
-        (self.limited_by, self.host) = (next.limited_by, next.host.clone());
-        self.cuts.extend(next.cuts.iter().cloned());
-        let kept = |cut: &RateCut| cut.to.bps() / cut.from.bps().max(f64::MIN_POSITIVE);
-        self.cuts.sort_by(|a, b| kept(a).total_cmp(&kept(b)));
-        self.cuts.truncate(RateCut::LISTED);
-        self.cuts.sort_by_key(|cut| cut.at);
-    }
-}
-
-impl Default for History {
-    fn default() -> History {
-        History { points: VecDeque::new(), each: 1, last: 1 }
-    }
-}
-
-impl History {
-    fn push(&mut self, version: u64, point: Point) {
-        if self.last < self.each
-            && let Some(Versioned(of_last, last)) = self.points.back_mut()
-        {
-            Arc::make_mut(last).add(&point);
-            *of_last = version;
-            self.last += 1;
-            return;
-        }
-        if self.points.len() == MAX_POINTS {
-            self.halve();
-        }
-        self.points.push_back(Versioned::new(version, point));
-        self.last = 1;
-    }
-
-    /// Makes one point of each two.
-    fn halve(&mut self) {
-        let mut old = std::mem::take(&mut self.points).into_iter();
-        while let Some(Versioned(version, mut point)) = old.next() {
-            let next = old.next();
-            if let Some(Versioned(_, next)) = &next {
-                Arc::make_mut(&mut point).add(next);
-            }
-            self.points.push_back(Versioned(next.map_or(version, |Versioned(version, _)| version), point));
-        }
-        self.each *= 2;
     }
 }
 

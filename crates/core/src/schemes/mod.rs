@@ -129,9 +129,9 @@ mod star_tests;
 pub use catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 
 use crate::node::{Cx, Departure, Observation, Receiver, Source, SourceControl, Stamp, Windows};
-use crate::packet::{Arrival, Data, Layer, Order, ReceiverId, Report};
+use crate::packet::{Arrival, Data, Echo, Layer, Order, ReceiverId, Report};
 use crate::spec::SpecError;
-use crate::time::{Rate, Time};
+use crate::time::{Rate, Span, Time};
 
 impl Scheme {
     /// Reads a scheme of another crate; `None` if the text names no such scheme.
@@ -173,6 +173,10 @@ impl Source for AnySource {
 
     fn observe(&self) -> Observation {
         each!(self, AnySource, source => source.observe())
+    }
+
+    fn round_trip(&self, echo: Echo, now: Time) -> Option<Span> {
+        each!(self, AnySource, source => source.round_trip(echo, now))
     }
 
     fn layers(&self) -> u8 {

@@ -241,4 +241,8 @@ impl<P: PacedPolicy> Source for PacedSource<P> {
             starting: controller.is_starting(),
         })
     }
+
+    fn round_trip(&self, echo: Echo, now: Time) -> Option<Span> {
+        self.policy.controller().sample(echo, now)
+    }
 }

@@ -41,6 +41,11 @@ fn source_waits_for_the_join_timeout_only_once() {
             "{name}: ended after {at} s: {report:?}"
         );
         assert_eq!((report.verified, &report.absent), (2, &vec!["host7".to_owned()]), "{name}");
+        // The path takes 7 ms there and 2 ms back. RLC stores no sending times.
+        for one in report.each.iter().filter(|one| one.outcome == ReceiverOutcome::Verified) {
+            let is_near = one.rtt.is_some_and(|rtt| (8..30).contains(&rtt.as_millis()));
+            assert_eq!(is_near, name != "rlc", "{name}: {one:?}");
+        }
         // The duration that receivers report also excludes the wait.
         let took = net.receivers[0].report().duration.as_secs_f64();
         assert!(

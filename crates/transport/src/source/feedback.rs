@@ -10,7 +10,7 @@ use crate::members::{Change, MemberRecord, Mute, Pace};
 use crate::membership::{FLOODED, NOTHING_YET, RELAYS};
 use crate::trace::Call;
 use faircast_core::node::{Cx, Departure, Observation, Source as _, SourceControl};
-use faircast_core::packet::{Cause, Layer, ReceiverId, Report, ReportContent};
+use faircast_core::packet::{Cause, Echo, Layer, ReceiverId, Report, ReportContent};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Form, Member as MemberReport, MemberState, Message, Request, Window};
 use std::net::SocketAddr;
@@ -152,6 +152,9 @@ impl SourceSession {
         if echo.is_some() || report.echo.seq == NOTHING_YET.seq {
             self.on_echo(report.from, echo, now);
         }
+        if echo.is_some() {
+            self.time_round_trip(report.from, report.echo, None, now);
+        }
         if echo.is_some() && self.is_heard(report.from) {
             let alive = Report {
                 from: report.from,
@@ -261,6 +264,7 @@ impl SourceSession {
         if report.layer == BASE {
             let (echo, next) = (report.content.echo().seq, self.next_seqs[0]);
             self.members.on_answer(report.from, (echo < next).then_some(echo), next, now);
+            self.time_round_trip(report.from, report.content.echo(), Some(&report.content), now);
         }
         if !self.is_heard(report.from) {
             return;
@@ -283,6 +287,13 @@ impl SourceSession {
         // any effect; the other policies bound its effect.
         if self.layers() == 1 && self.setup.slow == SlowReceiverPolicy::Follow {
             self.name_the_limiting(now);
+        }
+    }
+
+    /// Takes a sample of a receiver's round-trip time from an echo that arrives now.
+    fn time_round_trip(&mut self, from: ReceiverId, echo: Echo, content: Option<&ReportContent>, now: Time) {
+        if let Some(sample) = self.source.round_trip(echo, now) {
+            self.members.on_round_trip(from, sample, content);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Pacing of a source: its congestion-control scheme, or a fixed rate without feedback.
 
 use faircast_core::node::{Cx, Departure, Observation, Source, SourceControl, Stamp, Tally};
-use faircast_core::packet::{Flags, Layer, Mark, Report, Seq, Signal};
+use faircast_core::packet::{Echo, Flags, Layer, Mark, Report, Seq, Signal};
 use faircast_core::rate::{CatchUp, Pacer};
 use faircast_core::schemes::{AnySource, Scheme};
 use faircast_core::time::{Rate, Span, Time};
@@ -113,6 +113,13 @@ impl Source for Pace {
         match self {
             Pace::Scheme(source) => source.observe(),
             Pace::Fixed(fixed) => fixed.observe(),
+        }
+    }
+
+    fn round_trip(&self, echo: Echo, now: Time) -> Option<Span> {
+        match self {
+            Pace::Scheme(source) => source.round_trip(echo, now),
+            Pace::Fixed(_) => None,
         }
     }
 

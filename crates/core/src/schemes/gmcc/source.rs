@@ -4,7 +4,7 @@ use super::config::Config;
 use super::layer::{Kind, LayerControl, RateChange, Representative};
 use super::shift::Shift;
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
-use crate::packet::{Cause, Layer, LayerStates, ReceiverId, Report, ReportContent};
+use crate::packet::{Cause, Echo, Layer, LayerStates, ReceiverId, Report, ReportContent};
 use crate::rate::{Bounds, Sending, Start};
 use crate::time::{Rate, Span, Time};
 
@@ -256,6 +256,10 @@ impl crate::node::Source for Source {
             },
             starting: base.controller.is_starting(),
         }
+    }
+
+    fn round_trip(&self, echo: Echo, now: Time) -> Option<Span> {
+        self.layers[0].controller.sample(echo, now)
     }
 
     fn layers(&self) -> u8 {

@@ -7,7 +7,7 @@ use super::parent::{From, Parent, Use};
 use super::store::Slot;
 use crate::estimate::{Ewma, SendHistory};
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally, Windows};
-use crate::packet::{Flags, Layer, Payload, Report, Signal};
+use crate::packet::{Echo, Flags, Layer, Payload, Report, Signal};
 use crate::rate::Pacer;
 use crate::time::{Rate, Span, Time};
 
@@ -266,6 +266,10 @@ impl crate::node::Source for Source {
             },
             starting: self.starting,
         }
+    }
+
+    fn round_trip(&self, echo: Echo, now: Time) -> Option<Span> {
+        self.history.sample(echo, now).filter(|sample| *sample <= MAX_ROUND)
     }
 
     fn windows(&self) -> Option<Windows> {

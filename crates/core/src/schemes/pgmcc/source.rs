@@ -427,6 +427,10 @@ impl crate::node::Source for Source {
             starting: self.starting,
         }
     }
+
+    fn round_trip(&self, echo: Echo, now: Time) -> Option<Span> {
+        self.history.sample(echo, now).filter(|sample| *sample <= MAX_RTT)
+    }
 }
 
 /// Rate in bit/s above which losses are too rare for TCP's formula.

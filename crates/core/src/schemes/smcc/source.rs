@@ -2,7 +2,7 @@
 
 use super::config::{Config, Joins, LAYERS};
 use crate::node::{Cx, Departure, Observation, Source as _, SourceControl, Stamp, Tally};
-use crate::packet::{Cause, Layer, Report, ReportContent};
+use crate::packet::{Cause, Echo, Layer, Report, ReportContent};
 use crate::rate::Bounds;
 use crate::schemes::tfmcc;
 use crate::time::{Rate, Span, Time};
@@ -184,6 +184,10 @@ impl crate::node::Source for Source {
             all.tally.followed += seen.tally.followed;
         }
         all
+    }
+
+    fn round_trip(&self, echo: Echo, now: Time) -> Option<Span> {
+        self.layers[0].control.round_trip(echo, now)
     }
 
     fn layers(&self) -> u8 {
