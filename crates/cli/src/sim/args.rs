@@ -135,7 +135,7 @@ pub struct SimRun {
     /// Scenario file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// Draw figures as SVG next to the results
+    /// Draw figures as SVG, and write a page with all results, next to the results
     #[arg(long)]
     pub plot: bool,
     /// Also draw the rates of these flows or receivers on one axis, as in multicast:leaf1,tcp
@@ -177,15 +177,23 @@ pub struct SimRun {
 }
 
 /// Write a scenario to start from.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(
     after_help = "Examples:\n  faircast sim new dumbbell > lab.toml\n  faircast sim new tree --out big.toml\n  \
-    faircast sim new --list"
+    faircast sim new --list\n  \
+    faircast sim new --from-report lab.json --out twin.toml        the twin of a session\n  \
+    faircast sim new --from-report lab.json --without lab-07 --out faster.toml"
 )]
 pub struct SimNew {
     /// Template; see --list
-    #[arg(value_name = "TEMPLATE", required_unless_present = "list")]
+    #[arg(value_name = "TEMPLATE", required_unless_present_any = ["list", "from_report"])]
     pub template: Option<String>,
+    /// Make the twin of a real session, from the file of `send --report FILE.json`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["template", "list"])]
+    pub from_report: Option<PathBuf>,
+    /// Leave this receiver out of the twin; repeatable
+    #[arg(long, value_name = "HOST", requires = "from_report")]
+    pub without: Vec<String>,
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,

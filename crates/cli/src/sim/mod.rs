@@ -8,6 +8,7 @@
 //! | `outlook` | forecast before the first run |
 //! | [`files`] | files of results and figures |
 //! | `stored` | finished runs, with which an interrupted command resumes |
+//! | `twin` | the scenario of a real session |
 //! | `hurst` `series` | self-similarity of a series, and reading it |
 //! | `design` | gains of queues for a link |
 //! | [`repro`] [`compare`] | the other two commands |
@@ -25,14 +26,16 @@ mod stored;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod twin;
 
 use crate::failure::{Failure, unwritten};
 use crate::json;
 use crate::sim_usage::SimUsage;
 use crate::units;
 use args::{SimCheck, SimCommand, SimMerge, SimNew, SimRun};
-use faircast_experiments::figures;
 use faircast_experiments::figures::curves::UnknownCurve;
+use faircast_experiments::figures::{self, Named};
+use faircast_experiments::report::results::ResultsPage;
 use faircast_experiments::repro::{Judged, Verdict, judge};
 use faircast_experiments::results::Results;
 use faircast_experiments::run::forecast::forecast;
@@ -51,7 +54,7 @@ use stored::Stored;
 pub fn run(command: SimCommand, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     match command {
         SimCommand::Run(typed) => run_scenario(&typed, out, stop),
-        SimCommand::New(typed) => new(&typed, out),
+        SimCommand::New(typed) => new(&typed, out, stop),
         SimCommand::Check(typed) => check(&typed, out),
         SimCommand::Merge(typed) => merge(&typed, out),
         SimCommand::Hurst(typed) => hurst::run(&typed, out),
@@ -113,10 +116,18 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
         let part = typed.shard.map_or(String::new(), |shard| format!("-{}of{}", shard.index, shard.of));
         files::beside(&typed.file, &format!("results{part}"))
     });
-    let figures = draw(typed, &scenario, &results)?;
-    let names = files::run(Some(&results), &figures, &directory, typed.running.threads, took)?;
-    stored::keep_only(&[&scenario], &directory)?;
     let claims = if typed.shard.is_some() { Vec::new() } else { judge(&scenario, &results) };
+    let figures = draw(typed, &scenario, &results)?;
+    let mut drawn = files::svg(&figures);
+    if typed.pdf {
+        drawn.extend(files::pdf(&figures));
+    }
+    if typed.plot {
+        let page = page(typed, &scenario, &results, &claims, &figures);
+        drawn.push(("index.html".to_owned(), page.into_bytes()));
+    }
+    let names = files::run(Some(&results), &drawn, &directory, typed.running.threads, took)?;
+    stored::keep_only(&[&scenario], &directory)?;
     if typed.json {
         table::json(&results, out).map_err(unwritten)?;
         table::json_claims(&claims, out).map_err(unwritten)?;
@@ -153,7 +164,7 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
 }
 
 /// Draws the requested figures.
-fn draw(typed: &SimRun, scenario: &Scenario, results: &Results) -> Result<Vec<files::File>, SimUsage> {
+fn draw(typed: &SimRun, scenario: &Scenario, results: &Results) -> Result<Vec<Named>, SimUsage> {
     let mut all = Vec::new();
     if typed.plot || (typed.pdf && typed.curves.is_empty() && typed.metrics.is_empty()) {
         all.extend(figures::figures(scenario, results));
@@ -167,11 +178,33 @@ fn draw(typed: &SimRun, scenario: &Scenario, results: &Results) -> Result<Vec<fi
             .map(|figure| ("metrics", figure))
             .filter(|_| !typed.metrics.is_empty()),
     );
-    let mut drawn = files::svg(&all);
-    if typed.pdf {
-        drawn.extend(files::pdf(&all));
+    Ok(all)
+}
+
+/// Returns the page of a run.
+fn page(
+    typed: &SimRun,
+    scenario: &Scenario,
+    results: &Results,
+    claims: &[Judged],
+    figures: &[Named],
+) -> String {
+    let mut about = vec![format!("{}.", table::what_would_run(scenario))];
+    let mut tables = Vec::new();
+    if !claims.is_empty() {
+        tables.push((String::new(), table::claims(claims)));
     }
-    Ok(drawn)
+    for point in &results.points {
+        let mut heading = point.to_string();
+        let name = if heading.is_empty() { String::new() } else { format!("{heading}: ") };
+        about.extend(table::remarks(scenario, results, point).iter().map(|line| format!("{name}{line}.")));
+        for grid in table::grids(scenario, results, point) {
+            tables.push((std::mem::take(&mut heading), grid));
+        }
+    }
+    let (file, text) = (scenario.file(), scenario.text());
+    let command = format!("faircast sim run {} --plot", typed.file.display());
+    ResultsPage { title: scenario.title(), about, tables, figures, scenario: (file, text), command }.html()
 }
 
 /// Checks, before the run, that the scenario has the flows of the requested curves.
@@ -203,7 +236,7 @@ impl RunReport<'_> {
         writeln!(out, "{}\n", table::what_was_run(self.scenario, self.results, self.stored, took))?;
         table::text(self.scenario, self.results, out)?;
         if !self.claims.is_empty() {
-            writeln!(out, "\n{}", table::claims(self.claims))?;
+            writeln!(out, "\n{}", table::claims(self.claims).text())?;
         }
         writeln!(
             out,
@@ -237,27 +270,34 @@ pub fn verdict(claims: &[Judged]) -> Result<(), Failure> {
     }
 }
 
-fn new(typed: &SimNew, out: &mut impl Write) -> Result<(), Failure> {
+fn new(typed: &SimNew, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     if typed.list {
         return TEMPLATES
             .iter()
             .try_for_each(|template| writeln!(out, "{:<10} {}", template.name, template.summary))
             .map_err(unwritten);
     }
-    let name = typed.template.as_deref().unwrap_or(TEMPLATES[0].name);
-    let text = scenario::template(name).ok_or_else(|| SimUsage::NoSuchTemplate {
-        name: name.to_owned(),
-        known: TEMPLATES.iter().map(|template| template.name).collect::<Vec<_>>().join(", "),
-    })?;
+    if let Some(path) = typed.out.as_ref().filter(|path| path.exists() && !typed.force) {
+        return Err(SimUsage::ScenarioExists(path.clone()).into());
+    }
+    let text = match &typed.from_report {
+        Some(report) => twin::text(report, &typed.without, stop)?,
+        None => template(typed)?.to_owned(),
+    };
     let Some(path) = &typed.out else {
         return out.write_all(text.as_bytes()).map_err(unwritten);
     };
-    if path.exists() && !typed.force {
-        return Err(SimUsage::ScenarioExists(path.clone()).into());
-    }
     std::fs::write(path, text).map_err(Failure::system(format!("write {}", path.display())))?;
     let path = path.display();
     writeln!(out, "wrote {path}\n\nnext:\n  faircast sim run {path} --plot").map_err(unwritten)
+}
+
+fn template(typed: &SimNew) -> Result<&'static str, SimUsage> {
+    let name = typed.template.as_deref().unwrap_or(TEMPLATES[0].name);
+    scenario::template(name).ok_or_else(|| SimUsage::NoSuchTemplate {
+        name: name.to_owned(),
+        known: TEMPLATES.iter().map(|template| template.name).collect::<Vec<_>>().join(", "),
+    })
 }
 
 /// An error or a warning about a scenario as JSON.

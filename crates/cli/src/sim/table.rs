@@ -63,20 +63,59 @@ pub fn text(scenario: &Scenario, results: &Results, out: &mut impl Write) -> io:
         if !point.values.is_empty() {
             writeln!(out, "{}{point}", if number == 0 { "" } else { "\n" })?;
         }
-        write!(out, "{}", groups(scenario, results, point).text())?;
-        let layers = layers(results, point);
-        if !layers.is_empty() {
-            write!(out, "\n{}", layers.text())?;
+        for (number, grid) in grids(scenario, results, point).into_iter().enumerate() {
+            write!(out, "{}{}", if number == 0 { "" } else { "\n" }, grid.text())?;
         }
-        let delays = delays(scenario, results, point);
-        if !delays.is_empty() {
-            write!(out, "\n{}", delays.text())?;
-        }
-        let links = links(results, point);
-        if !links.is_empty() {
-            write!(out, "\n{}", links.text())?;
-        }
-        bottlenecks(results, point, out)?;
+        others(results, point, out)?;
+        completions(scenario, results, point, out)?;
+    }
+    Ok(())
+}
+
+/// Returns the tables of a point that have rows.
+pub fn grids(scenario: &Scenario, results: &Results, point: &Point) -> Vec<Grid> {
+    let mut grids = vec![groups(scenario, results, point)];
+    let more = [
+        layers(results, point),
+        delays(scenario, results, point),
+        links(results, point),
+        bottlenecks(results, point),
+    ];
+    grids.extend(more.into_iter().filter(|grid| !grid.is_empty()));
+    grids
+}
+
+/// Returns the lines about a point that are in no table.
+pub fn remarks(scenario: &Scenario, results: &Results, point: &Point) -> Vec<String> {
+    let mut text = Vec::new();
+    others(results, point, &mut text).expect("a vector takes everything");
+    completions(scenario, results, point, &mut text).expect("a vector takes everything");
+    let text = String::from_utf8_lossy(&text).into_owned();
+    text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+/// Writes the times after which all receivers of sessions with a content were complete.
+fn completions(
+    scenario: &Scenario,
+    results: &Results,
+    point: &Point,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let runs = results.jobs.iter().filter(|(index, _)| *index == point.index).count();
+    for group in scenario.groups().filter(|group| scenario.has_content(point.index, group)) {
+        let Some(took) = estimate(results, point, &format!("{group}.completion")) else {
+            writeln!(out, "\n{group}: not all receivers are complete when the run ends; raise `duration`")?;
+            continue;
+        };
+        let half = Some(took.half_width).filter(|half| half.is_finite());
+        let half = half.map_or_else(String::new, |half| format!(" +- {}", units::seconds(half)));
+        let runs =
+            if took.runs < runs { format!(", in {} of {runs} runs", took.runs) } else { String::new() };
+        writeln!(
+            out,
+            "\n{group}: all receivers are complete after {}{half}{runs}",
+            units::seconds(took.mean)
+        )?;
     }
     Ok(())
 }
@@ -172,8 +211,8 @@ fn delays(scenario: &Scenario, results: &Results, point: &Point) -> Grid {
 /// Maximum number of bottlenecks in the table.
 const NAMED: usize = 10;
 
-/// Writes a table of the bottlenecks, and one line about all other links.
-fn bottlenecks(results: &Results, point: &Point, out: &mut impl Write) -> io::Result<()> {
+/// Returns a table of the bottlenecks.
+fn bottlenecks(results: &Results, point: &Point) -> Grid {
     let mut grid = Grid::new(&[
         ("bottleneck", Align::Left),
         ("used", Align::Right),
@@ -182,8 +221,7 @@ fn bottlenecks(results: &Results, point: &Point, out: &mut impl Write) -> io::Re
         ("marked", Align::Right),
     ]);
     let runs = results.jobs.iter().filter(|(index, _)| *index == point.index).count();
-    let all = results.bottlenecks(point.index);
-    for it in all.iter().take(NAMED) {
+    for it in results.bottlenecks(point.index).iter().take(NAMED) {
         let name = if it.runs == runs {
             it.link.clone()
         } else {
@@ -192,19 +230,22 @@ fn bottlenecks(results: &Results, point: &Point, out: &mut impl Write) -> io::Re
         let shares = [it.utilisation, it.dropped_full, it.dropped_early, it.marked];
         grid.row([name].into_iter().chain(shares.map(units::percent)).collect());
     }
-    if !grid.is_empty() {
-        write!(out, "\n{}", grid.text())?;
-    }
+    grid
+}
+
+/// Writes the number of further bottlenecks, and one line about all other links.
+fn others(results: &Results, point: &Point, out: &mut impl Write) -> io::Result<()> {
+    let listed = results.bottlenecks(point.index).len().min(NAMED);
     let mean = |name: &str| estimate(results, point, name).map_or(0.0, |estimate| estimate.mean);
     let (bottlenecks, others) = (mean("links.bottlenecks"), mean("links.others"));
-    let more = bottlenecks - all.len().min(NAMED) as f64;
+    let more = bottlenecks - listed as f64;
     if more >= 1.0 {
         writeln!(out, "and {more:.0} more bottlenecks")?;
     }
     if others > 0.0 {
-        let links = match (grid.is_empty(), units::count(others.round() as u64, "link")) {
-            (true, links) => format!("no bottleneck; {links}"),
-            (false, links) => format!("{links} besides"),
+        let links = match (listed, units::count(others.round() as u64, "link")) {
+            (0, links) => format!("no bottleneck; {links}"),
+            (_, links) => format!("{links} besides"),
         };
         let most = units::percent(mean("links.others.utilisation"));
         writeln!(out, "{links}: at most {most} used, no packet dropped or marked")?;
@@ -239,8 +280,8 @@ fn links(results: &Results, point: &Point) -> Grid {
 }
 
 /// Returns a table of claims with the measured values.
-pub fn claims(claims: &[Judged]) -> String {
-    page::claims(&ReproOutcome { id: String::new(), claims: claims.to_vec() }).text()
+pub fn claims(claims: &[Judged]) -> Grid {
+    page::claims(&ReproOutcome { id: String::new(), claims: claims.to_vec() })
 }
 
 /// A metric as JSON.

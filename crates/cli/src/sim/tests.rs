@@ -11,7 +11,7 @@ fn reported(command: SimCommand) -> Result<String, Failure> {
 fn new_in(directory: &Path, name: &str, like: Option<&str>, force: bool) -> Result<String, Failure> {
     let out = Some(directory.join(name).with_extension("toml"));
     let template = Some(like.unwrap_or("dumbbell").to_owned());
-    reported(SimCommand::New(SimNew { template, out, list: false, force }))
+    reported(SimCommand::New(SimNew { template, out, force, ..SimNew::default() }))
 }
 
 fn place() -> tempfile::TempDir {
@@ -53,7 +53,7 @@ fn new_scenario_passes_the_check_and_is_not_overwritten() {
 
 #[test]
 fn new_scenario_without_an_output_file_is_printed() {
-    let typed = SimNew { template: Some("star".to_owned()), out: None, list: false, force: false };
+    let typed = SimNew { template: Some("star".to_owned()), ..SimNew::default() };
     let text = reported(SimCommand::New(typed)).expect("it is printed");
     assert!(Scenario::parse(&text, "star.toml").is_ok(), "{text}");
 }

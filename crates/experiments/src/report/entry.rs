@@ -13,6 +13,7 @@ pub fn claims(outcome: &ReproOutcome) -> Grid {
         ("claim", Align::Left),
         ("published", Align::Right),
         ("measured", Align::Right),
+        ("difference", Align::Right),
         ("95 % interval", Align::Left),
         ("accepted", Align::Left),
         ("verdict", Align::Left),
@@ -25,12 +26,19 @@ pub fn claims(outcome: &ReproOutcome) -> Grid {
             claim.name.clone(),
             claim.published.map_or_else(|| "no number".to_owned(), short),
             claim.measured.map_or_else(|| "-".to_owned(), short),
+            difference(claim).unwrap_or_else(|| "-".to_owned()),
             interval,
             claim.tolerance.words(),
             claim.verdict.word().into(),
         ]);
     }
     grid
+}
+
+/// Returns the difference between the measured and the published value, relative to the latter.
+fn difference(claim: &Judged) -> Option<String> {
+    let part = claim.measured? / claim.published? - 1.0;
+    part.is_finite().then(|| format!("{:+.1} %", part * 100.0))
 }
 
 /// Describes the run in one line, or the reason why nothing was run.

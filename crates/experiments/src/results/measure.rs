@@ -492,6 +492,11 @@ impl<'a> Run<'a> {
         for (_, index, flow) in self.group(group) {
             if let FlowKind::Session(session) = &self.plan.flows[group].kind {
                 means.entry("switches").or_default().push(switches(&flow.representatives) as f64);
+                if let Some(seconds) =
+                    session.content.and_then(|packets| self.completion(group, index, packets))
+                {
+                    means.entry("completion").or_default().push(seconds);
+                }
                 let expected = &self.layout.flows[index].expected;
                 let end = self.layout.flows[index].stop.min(self.plan.duration);
                 if let Some(share) = as_expected(&flow.representatives, expected, session.settle, end) {
@@ -516,6 +521,25 @@ impl<'a> Run<'a> {
             out.add(name, "transfer_jain", stats::jain(&rates));
             out.add(name, "makespan", last.since(first).as_secs_f64());
         }
+    }
+
+    /// Returns the seconds from the start of a session until all watched receivers have this number of packets; `None` if one has
+    /// fewer at the end. Within a bin, packets count as evenly spread.
+    fn completion(&self, group: usize, flow: usize, packets: u64) -> Option<f64> {
+        let needed = packets * u64::from(self.plan.flows[group].packet);
+        let bin = self.plan.probe.bin.as_secs_f64();
+        let start = self.layout.flows[flow].start.as_secs_f64();
+        let members = &self.outcome.flows[flow].members;
+        let complete = members.iter().take(self.watched).map(|member| {
+            let mut had = 0;
+            let last = member.bins.iter().position(|bytes| {
+                had += bytes;
+                had >= needed
+            })?;
+            let part = (member.bins[last] - (had - needed)) as f64 / member.bins[last] as f64;
+            Some((last as f64 + part) * bin - start)
+        });
+        complete.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)
     }
 
     fn link_metrics(&self, link: u32, window: &TimeWindow, out: &mut Metrics) {

@@ -124,6 +124,19 @@ fn rates_are_means_over_receivers_in_the_window() {
 }
 
 #[test]
+fn completion_is_the_time_at_which_the_last_receiver_has_enough() {
+    let completion = |content: u64| {
+        let text = TWO.replacen("settle =", &format!("content = {content}\nsettle ="), 1);
+        let scenario = Scenario::parse(&text, "two.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+        let layout = scenario.layout(0, 1);
+        let metrics = measure::measure(scenario.plan(0), &layout, &outcome(&layout)).metrics;
+        metrics.into_iter().find(|(name, _)| name == "m.completion").map(|(_, seconds)| seconds)
+    };
+    // From 2 s on, the slower receiver gets ten packets a second.
+    assert_eq!([35, 80, 81].map(completion), [Some(5.5), Some(10.0), None]);
+}
+
+#[test]
 fn feedback_is_counted_per_session_and_per_receiver() {
     assert_eq!(metric("m.reports"), 6.0);
     assert_eq!(metric("m.suppressed"), 6.0);

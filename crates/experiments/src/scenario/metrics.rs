@@ -18,6 +18,8 @@ enum Owner {
     Transfers,
     /// Multicast sessions.
     Session,
+    /// Sessions whose receivers need a number of packets.
+    Content,
     /// Sessions with a timetable of representatives.
     Expected,
     /// Sessions of several layers.
@@ -141,6 +143,9 @@ metrics! {
     Session, No, Run: "reports.hypothetical";
     /// fraction of congestion events without a report
     Session, No, Run: "suppression";
+    /// with `content`: seconds from a session's start until all receivers have this number of packets, over the group's sessions:
+    /// mean. A session that does not get so far within the run has no value
+    Content, No, Run: "completion";
     /// changes from one representative to another, per flow
     Session, No, Run: "switches";
     /// fraction of time in which the representative was one of `expected`. After each change of `expected`, the time `settle` is
@@ -212,6 +217,7 @@ fn has(flow: &FlowPlan, of: Owner) -> bool {
             matches!(supply, Packets(_) | Transfers { .. })
         }
         (Owner::Session, FlowKind::Session(_)) => true,
+        (Owner::Content, FlowKind::Session(session)) => session.content.is_some(),
         (Owner::Expected, FlowKind::Session(session)) => !session.expected.is_empty(),
         (Owner::Layered, FlowKind::Session(session)) => session.scheme.layers() > 1,
         (Owner::Tree, FlowKind::Session(session)) => session.scheme.agents().is_some(),

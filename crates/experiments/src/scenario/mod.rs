@@ -407,6 +407,14 @@ impl Scenario {
         self.plans.first().into_iter().flat_map(|plan| plan.flows.iter().map(|flow| flow.name.value.as_str()))
     }
 
+    /// Returns whether receivers of a group need a number of packets to be complete.
+    pub fn has_content(&self, point: usize, group: &str) -> bool {
+        let flows = self.plans[point].flows.iter().filter(|flow| flow.name.value == group);
+        flows
+            .into_iter()
+            .any(|flow| matches!(&flow.kind, plan::FlowKind::Session(session) if session.content.is_some()))
+    }
+
     /// Returns the duration of a run at a point, in simulated seconds.
     pub fn duration(&self, point: usize) -> f64 {
         self.plans[point].duration.as_secs_f64()

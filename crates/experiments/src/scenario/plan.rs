@@ -205,6 +205,8 @@ pub(crate) struct SessionPlan {
     pub presence: Option<(Law, Law)>,
     pub steady: Patterns,
     pub packets: Option<u64>,
+    /// Number of packets that a receiver needs.
+    pub content: Option<u64>,
     pub talks: Option<(Law, Law)>,
     pub ecn: Ecn,
     /// Whether delays of packets are measured.

@@ -337,6 +337,7 @@ fn session(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> FlowKind {
         presence: both(node, "present", "absent", wrong),
         steady: patterns(node, "steady"),
         packets: node.get("packets").and_then(units::whole),
+        content: node.get("content").and_then(units::whole),
         talks: both(node, "on", "off", wrong),
         tree: tree(node, wrong),
         most_children: count(node, "most_children", wrong).unwrap_or(MAX_CHILDREN),

@@ -295,6 +295,9 @@ tables! {
         steady: Names;
         /// Number of packets that the source sends.
         packets: Whole;
+        /// Number of packets that a receiver needs to be complete: any of them, as with an erasure code. The session continues
+        /// after that; `G.completion` is the time until all receivers are complete.
+        content: Whole;
         ON; OFF;
         /// Whether the delays of packets to the receivers are measured. Not for sessions with a tree or of several layers.
         delays: Words(&["on", "off"]), default "off";

@@ -12,6 +12,7 @@ mod routers;
 mod security;
 mod slow;
 mod tree;
+mod twin;
 mod udpcast;
 mod unicast;
 mod window;

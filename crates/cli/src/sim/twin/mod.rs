@@ -1,0 +1,70 @@
+//! `sim new --from-report`: the twin of a real session.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`session`] | the session in a report |
+//! | [`network`] | the network that the session has seen |
+//! | [`scenario`] | the scenario file |
+
+mod network;
+mod scenario;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use super::running::{self, ProgressOutput};
+use crate::failure::Failure;
+use crate::sim_usage::SimUsage;
+use faircast_experiments::run::RunOptions;
+use scenario::Twin;
+use session::Session;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// Maximum number of runs that determine the rates of limited links.
+const TRIES: usize = 5;
+/// The rates are good if the twin's time differs from the session's by at most this part.
+const GOOD: f64 = 0.02;
+/// Limits of the factor of a try.
+const STEP: (f64, f64) = (0.5, 2.0);
+/// Memory limit of a run, in bytes.
+const MEMORY: u64 = 8 << 30;
+
+/// Returns the scenario of the twin of a session, without some of its receivers.
+///
+/// # Errors
+/// When the report has no twin, a host of `without` is not in it, or the runs that determine rates fail.
+pub fn text(report: &Path, without: &[String], stop: &AtomicBool) -> Result<String, Failure> {
+    let name = report.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut twin = Twin::new(Session::read(report)?, name);
+    if twin.is_limited() {
+        fit(&mut twin, report, stop)?;
+    }
+    for host in without {
+        let known = twin.hosts().join(", ");
+        if !twin.leave_out(host) {
+            return Err(SimUsage::NoSuchReceiver { host: host.clone(), known }.into());
+        }
+    }
+    let text = twin.text();
+    running::parse(&text, report, MEMORY)?;
+    Ok(text)
+}
+
+/// Runs the twin, and scales the rates of limited links until it takes as long as the session.
+fn fit(twin: &mut Twin, report: &Path, stop: &AtomicBool) -> Result<(), Failure> {
+    let (least, most) = STEP;
+    for _ in 0..TRIES {
+        let mut scenario = running::parse(&twin.text(), report, MEMORY)?;
+        scenario.set_seeds(vec![1]);
+        let (results, _) = running::run(&scenario, &RunOptions::default(), ProgressOutput::Progress, stop)?;
+        let took = results.metric(0, "session.completion").first().copied();
+        // Without a time, the twin is slower than its longest duration.
+        let factor = took.map_or(most, |took| took / twin.seconds()).clamp(least, most);
+        if (factor - 1.0).abs() <= GOOD {
+            break;
+        }
+        twin.scale(factor);
+    }
+    Ok(())
+}

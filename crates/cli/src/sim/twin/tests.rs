@@ -1,0 +1,103 @@
+use super::network::{Limit, paths};
+use super::scenario::Twin;
+use super::session::Session;
+use super::*;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// A session of three receivers: one behind a queue, one with losses, one with neither.
+fn report() -> Value {
+    let receiver = |host: &str, loss: f64, rtt: f64, congested: Option<f64>| {
+        json!({"host": host, "outcome": "verified", "receivers": 1, "loss": loss, "rtt_ms": rtt,
+            "congested_rtt_ms": congested, "joined_seconds": 0.0})
+    };
+    let point = |second: u32| {
+        json!({"from": second, "to": second + 1, "rate_bps": 4e6, "limited_by": "congestion", "host": "slow host",
+            "cuts": [{"host": "slow host"}]})
+    };
+    json!({
+        "seconds": 20.0, "packets": 6900, "packet_bytes": 1472, "repair_ratio": 1.01, "layers": 1,
+        "course": {"scheme": "ormcc", "max_bps": null, "points": (0..20).map(point).collect::<Vec<_>>()},
+        "receivers": [
+            receiver("slow host", 0.01, 20.0, Some(60.0)),
+            receiver("lossy", 0.005, 40.0, Some(40.5)),
+            receiver("near", 0.0, 1.0, None),
+        ],
+    })
+}
+
+fn session(report: &Value) -> Session {
+    serde_json::from_value(report.clone()).expect("the fields of a report")
+}
+
+fn written(directory: &tempfile::TempDir, report: &Value) -> PathBuf {
+    let path = directory.path().join("lab.json");
+    std::fs::write(&path, report.to_string()).expect("the directory is ours");
+    path
+}
+
+#[test]
+fn queue_is_distinguished_from_loss_by_the_round_trip() {
+    let paths = paths(&session(&report()));
+    assert!(matches!(paths[0].limit, Limit::Queue { delay, .. } if (delay - 0.04).abs() < 1e-9), "{paths:?}");
+    assert_eq!((paths[0].node.as_str(), paths[1].limit), ("slow_host", Limit::Loss(0.005)));
+    assert_eq!((paths[2].rtt, paths[2].limit), (0.001, Limit::Nothing));
+}
+
+#[test]
+fn receiver_whose_window_limits_the_rate_is_a_slow_link() {
+    let mut report = report();
+    for point in report["course"]["points"].as_array_mut().expect("a list") {
+        (point["limited_by"], point["host"]) = ("window".into(), "near".into());
+    }
+    let paths = paths(&session(&report));
+    assert!(matches!(paths[2].limit, Limit::Host { rate } if (4e6..5e6).contains(&rate)), "{paths:?}");
+}
+
+#[test]
+fn twin_is_as_slow_as_the_session_and_faster_without_slow_host() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = written(&directory, &report());
+    let stop = AtomicBool::new(false);
+    let completion = |text: &str| {
+        let scenario = running::parse(text, &path, MEMORY).expect("a scenario");
+        let (results, _) =
+            running::run(&scenario, &RunOptions::default(), ProgressOutput::Nothing, &stop).expect("it runs");
+        results.metric(0, "session.completion")[0]
+    };
+    let whole = text(&path, &[], &stop).expect("a twin");
+    assert!((completion(&whole) / 20.0 - 1.0).abs() < 0.1, "{whole}");
+    let without = text(&path, &["slow host".to_owned()], &stop).expect("a twin");
+    assert!(completion(&without) < 15.0 && !without.contains("slow_host"), "{without}");
+    assert!(whole.contains("published = 20") && !without.contains("[[claim]]"));
+}
+
+#[test]
+fn reports_without_a_twin_are_refused_with_the_reason() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let stop = AtomicBool::new(false);
+    let refusal = |change: &dyn Fn(&mut Value), without: &[String]| {
+        let mut report = report();
+        change(&mut report);
+        text(&written(&directory, &report), without, &stop).expect_err("no twin").to_string()
+    };
+    let no_course = refusal(&|report| report["course"]["points"] = json!([]), &[]);
+    assert!(no_course.contains("no course"), "{no_course}");
+    assert!(refusal(&|report| report["layers"] = 8.into(), &[]).contains("layers"));
+    assert!(refusal(&|report| report["packets"] = "many".into(), &[]).contains("no report"));
+    assert!(refusal(&|report| report["receivers"] = json!([]), &[]).contains("no receiver is complete"));
+    let unknown = refusal(&|_| {}, &["lab-9".to_owned()]);
+    assert!(unknown.contains("lab-9") && unknown.contains("slow host, lossy, near"), "{unknown}");
+}
+
+#[test]
+fn hostile_names_and_numbers_give_a_valid_scenario() {
+    let mut report = report();
+    for (at, host) in ["net", "net", "*[\"\"\"]#\n"].into_iter().enumerate() {
+        report["receivers"][at]["host"] = host.into();
+        report["receivers"][at]["loss"] = 7.5.into();
+        report["receivers"][at]["rtt_ms"] = json!(-1e9);
+    }
+    let twin = Twin::new(session(&report), "a\"b.json".to_owned());
+    running::parse(&twin.text(), Path::new("twin"), MEMORY).expect("a valid scenario");
+}

@@ -1,0 +1,124 @@
+//! Twins of real sessions: scenarios made from their reports, which take as long and have the same rate.
+
+use crate::kit::{FAIRCAST, Running, must, noise, print_line};
+use faircast_testkit::{Congestion, EmulatedLab, TcpFlow, require_root};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// A source with a fast receiver, a slow one, one behind a lossy path, and one that shares its bottleneck with TCP.
+const PATHS: &str = "
+    host source
+    host sender
+    host near groups=all
+    host slow groups=all
+    host lossy groups=all
+    host shared groups=all
+    host sink
+    router r
+    router s
+    link source r rate=200M delay=5ms queue=droptail,1000
+    link sender r rate=200M delay=5ms queue=droptail,1000
+    link r near delay=5ms
+    link r slow rate=5M delay=10ms queue=droptail,40
+    link r lossy loss=bernoulli,0.1 back loss=none
+    link r s rate=10M delay=10ms queue=droptail,50
+    link s shared
+    link s sink";
+
+/// Accepted difference between a session and its twin, as a part of the session's number.
+const ACCEPTED: f64 = 0.15;
+
+/// A lab, and the directory of its files.
+struct Place<'a> {
+    lab: &'a EmulatedLab,
+    directory: &'a Path,
+}
+
+impl Place<'_> {
+    fn path(&self, name: &str) -> String {
+        self.directory.join(name).to_str().expect("the names are plain").to_owned()
+    }
+
+    /// Sends 6 MB from the source to some hosts. Returns the report's name, and the time of the session in seconds.
+    fn session(&self, hosts: &[&str], more: &[&str]) -> (String, f64) {
+        let name = hosts.join("-");
+        let (file, report) = (self.path("file"), self.path(&format!("{name}.json")));
+        must(std::fs::write(&file, noise(&name, 6_000_000)));
+        let (group, expect) = ("239.255.70.14:5777", hosts.len().to_string());
+        let start = |host: &&str| {
+            let out = self.path(&format!("{name}-{host}"));
+            let args = ["recv", "--json", "--group", group, "--host", host, "--out", &out];
+            let mut running = Running::start(self.lab.host(host), &args);
+            must(running.task.wait_for("\"opened\"", Duration::from_secs(20)));
+            running
+        };
+        let receivers: Vec<Running> = hosts.iter().map(start).collect();
+        let options = ["--json", "--no-key", "--group", group, "--expect", &expect, "--report", &report];
+        let args = [&["send", &file], &options[..], more].concat();
+        let source = Running::start(self.lab.host("source"), &args).succeeds(60);
+        receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
+        (report, source.number("seconds"))
+    }
+
+    /// Makes the twin of a session with these options, and runs it. Returns the events.
+    fn twin(&self, report: &str, more: &[&str]) -> Vec<Value> {
+        let (twin, results) = (self.path("twin.toml"), self.path("results"));
+        let new = ["sim", "new", "--from-report", report, "--out", &twin, "--force"];
+        let run = ["sim", "run", &twin, "--json", "--out", &results];
+        let done = [&new[..], more].concat();
+        let done = [done.as_slice(), &run].map(|args| must(Command::new(FAIRCAST).args(args).output()));
+        let lines = String::from_utf8_lossy(&done[1].stdout).into_owned();
+        assert!(lines.contains("\"done\""), "{done:?}");
+        lines.lines().map(|line| must(serde_json::from_str(line))).collect()
+    }
+
+    /// Checks that the claims of the twin of a session hold: its time and its rate are near.
+    fn compare(&self, report: &str) {
+        let claims = self.twin(report, &[]).into_iter().filter(|event| event["event"] == "claim");
+        let claims: Vec<Value> = claims.collect();
+        assert_eq!(claims.len(), 2, "{claims:?}");
+        for claim in &claims {
+            near(&claim["name"].to_string(), number(claim, "measured"), number(claim, "published"), report);
+        }
+    }
+}
+
+fn number(event: &Value, field: &str) -> f64 {
+    event[field].as_f64().unwrap_or_else(|| panic!("no number {field} in {event}"))
+}
+
+/// Checks that the number of a twin is near the real one.
+fn near(what: &str, twin: f64, real: f64, report: &str) {
+    let difference = twin / real - 1.0;
+    print_line(&format!("twin: {what}: {real:.4e}, {:+.1} %", difference * 100.0));
+    let report = || std::fs::read_to_string(report).unwrap_or_default();
+    assert!(difference.abs() < ACCEPTED, "{what}: {twin} instead of {real}: {}", report());
+}
+
+/// Needs a kernel: sockets, a token bucket and Linux TCP shape the sessions.
+#[test]
+fn twins_have_the_time_and_the_rate_of_real_sessions() {
+    let Some(root) = require_root() else { return };
+    let lab = must(EmulatedLab::start(&root, PATHS));
+    let directory = must(tempfile::Builder::new().prefix("faircast-net-").tempdir());
+    let place = Place { lab: &lab, directory: directory.path() };
+
+    let (with_slow, _) = place.session(&["near", "slow"], &["--max", "10M"]);
+    place.compare(&with_slow);
+    let (_, took) = place.session(&["near"], &["--max", "10M"]);
+    let without = place.twin(&with_slow, &["--without", "slow"]);
+    let completion = without.iter().find(|event| event["name"] == "session.completion");
+    near("without the slow host", number(completion.expect("a metric"), "mean"), took, &with_slow);
+
+    let (lossy, _) = place.session(&["near", "lossy"], &[]);
+    place.compare(&lossy);
+
+    let tcp = TcpFlow::new(Congestion::Cubic, Duration::from_secs(12));
+    let tcp = must(tcp.start(lab.host("sender"), lab.host("sink")));
+    let (beside_tcp, _) = place.session(&["near", "shared"], &[]);
+    must(tcp.finish());
+    place.compare(&beside_tcp);
+    must(lab.stop());
+}
