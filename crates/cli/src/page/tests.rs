@@ -480,3 +480,15 @@ fn metrics_are_served_under_any_name_of_the_host() {
     );
     assert!(ask("GET / HTTP/1.1").starts_with("HTTP/1.1 404"), "the page is not there");
 }
+
+#[test]
+#[cfg(feature = "simulator")]
+fn pages_of_results_have_the_colours_of_the_live_page() {
+    let page = faircast_experiments::report::html::page("", "");
+    let colours = page.split("--").filter_map(|part| part.split([';', '}']).next()?.split_once(": #"));
+    let colours: Vec<(&str, &str)> = colours.collect();
+    assert!(colours.len() > 18, "{colours:?}");
+    for (name, value) in colours {
+        assert!(super::document::STYLE.contains(&format!("--{name}: #{value};")), "{name}: {value}");
+    }
+}

@@ -9,8 +9,9 @@ use crate::json;
 use crate::sim_usage::SimUsage;
 use crate::units;
 use faircast_experiments::edit::Edit;
-use faircast_experiments::figures::{Unit, dot};
+use faircast_experiments::figures::{Named, Unit, dot};
 use faircast_experiments::plot::{Axis, Figure, Layer, Panel};
+use faircast_experiments::report::results::ResultsPage;
 use faircast_experiments::report::text::{Align, Grid};
 use faircast_experiments::results::Results;
 use faircast_experiments::run::forecast::{Forecast, forecast};
@@ -83,14 +84,17 @@ pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
         all.push(Candidate { contender: contender.clone(), scenario, results });
     }
     let comparison = Comparison { flow, all };
-    files::write(&files::svg(&[("comparison", comparison.figure())]), &directory)?;
+    let figures = [("comparison", comparison.figure())];
+    let page = comparison.page(typed, &text, &figures);
+    files::write(&files::svg(&figures), &directory)?;
+    files::page(PAGE, &page, &directory)?;
     let scenarios: Vec<&Scenario> = comparison.all.iter().map(|candidate| &candidate.scenario).collect();
     stored::keep_only(&scenarios, &directory)?;
     if typed.json {
         return comparison.json(out).map_err(unwritten);
     }
     comparison.text(out).map_err(unwritten)?;
-    writeln!(out, "\nwrote comparison.svg and the results of each into {}", directory.display())
+    writeln!(out, "\nwrote {PAGE}, comparison.svg and the results of each into {}", directory.display())
         .map_err(unwritten)
 }
 
@@ -111,6 +115,9 @@ fn scenarios(typed: &Compare, text: &str, original: &Scenario, flow: &str) -> Re
     typed.schemes.0.iter().map(one).collect()
 }
 
+/// Name of the page.
+const PAGE: &str = "index.html";
+
 /// Name of the file that lists the directories of a comparison.
 const PLACES: &str = "comparison.json";
 
@@ -127,7 +134,9 @@ fn begin(directory: &Path, places: &[String]) -> Result<(), Failure> {
         files::remove_run(&place)?;
         let _ = std::fs::remove_dir(place); // fails if it contains files of the user
     }
-    let _ = std::fs::remove_file(directory.join("comparison.svg"));
+    for file in ["comparison.svg", PAGE] {
+        let _ = std::fs::remove_file(directory.join(file));
+    }
     files::page(PLACES, &serde_json::json!(places).to_string(), directory)?;
     Ok(())
 }
@@ -235,6 +244,28 @@ impl Comparison {
             grid.row(row);
         }
         grid
+    }
+
+    /// Returns the page of the comparison. `text` is the scenario.
+    fn page(&self, typed: &Compare, text: &str, figures: &[Named]) -> String {
+        let Some(first) = self.all.first() else { return String::new() };
+        let contenders: Vec<&str> = self.all.iter().map(|candidate| candidate.contender.text()).collect();
+        let file = typed.scenario.display().to_string();
+        let page = ResultsPage {
+            title: first.scenario.title(),
+            about: vec![
+                format!("{}.", table::what_would_run(&first.scenario)),
+                format!(
+                    "Replacements of `{}`, the rate of each, and the rates of the other flows:",
+                    self.flow
+                ),
+            ],
+            tables: self.points().iter().map(|point| (point.to_string(), self.grid(point))).collect(),
+            figures,
+            scenario: (&file, text),
+            command: format!("faircast compare --schemes {} --scenario {file}", contenders.join(",")),
+        };
+        page.html()
     }
 
     fn figure(&self) -> Figure {

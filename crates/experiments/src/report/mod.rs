@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`text`] | tables with aligned columns |
 //! | [`page`] | reports of reproductions: an overview, a page for each paper, a page for all |
+//! | [`results`] | the page of a run |
 //! | `entry` | the report of one figure or table |
 //! | `block` | parts of a report, in Markdown and in HTML |
 //! | [`html`] | the template of a self-contained HTML page |
@@ -12,4 +13,5 @@ pub(crate) mod block;
 mod entry;
 pub mod html;
 pub mod page;
+pub mod results;
 pub mod text;

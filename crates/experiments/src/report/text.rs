@@ -87,7 +87,7 @@ impl Grid {
     /// Returns the table for an HTML page. The text of a cell in the last column is also the cell's CSS class, which gives
     /// verdicts their colours.
     pub fn html(&self) -> String {
-        let mut out = String::from("<table>\n<tr>");
+        let mut out = String::from("<div class=\"wide\"><table>\n<tr>");
         let class = |align| if align == Align::Right { " class=\"n\"" } else { "" };
         for (name, align) in &self.columns {
             write!(out, "<th{}>{}</th>", class(*align), super::html::escaped(name))
@@ -117,7 +117,7 @@ impl Grid {
             }
             out.push_str("</tr>\n");
         }
-        out + "</table>\n"
+        out + "</table></div>\n"
     }
 
     fn width(&self, column: usize) -> usize {
