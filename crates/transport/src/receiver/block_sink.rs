@@ -232,6 +232,14 @@ impl BlockSink {
         storage.ledger().blanked(block, data).map(|(_, hash)| hash)
     }
 
+    /// Whether the list of the files is known, which states the places of withdrawn files. Streams have no such list.
+    pub(super) fn knows_files(&self) -> bool {
+        match &self.to {
+            ContentSink::Files(storage) => storage.ledger().manifest().is_some(),
+            _ => true,
+        }
+    }
+
     /// Returns the blocks that are stored in files.
     pub(super) fn stored(&self) -> impl Iterator<Item = u32> + '_ {
         let ledger = match &self.to {

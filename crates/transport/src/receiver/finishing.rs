@@ -62,7 +62,9 @@ impl ReceiverSession {
     /// Whether jobs use the files. Their results may complete the content.
     fn uses_files(&self) -> bool {
         let uses = |stream: &Stream| {
-            stream.finishing_since.is_some() || stream.sink.is_storing() || stream.sink.activity().is_some()
+            let sink = &stream.sink;
+            let works = sink.activity().is_some() && !sink.needs_manifest();
+            stream.finishing_since.is_some() || sink.is_storing() || works
         };
         self.stream.as_ref().is_some_and(uses)
     }

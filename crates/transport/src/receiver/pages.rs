@@ -100,6 +100,17 @@ impl Pages {
         hashes.any(|(block, hash)| block >= self.written && !self.hashes.contains(&(block, Hash(*hash))))
     }
 
+    /// Whether a block waits for this page.
+    pub(super) fn is_awaited(&self, page: &Hashes) -> bool {
+        let end = page.first_block.saturating_add(page.hashes.len() as u32);
+        self.waiting.range(page.first_block..end).next().is_some()
+    }
+
+    /// Whether a page of this block has arrived.
+    pub(super) fn has_page_of(&self, block: u32) -> bool {
+        self.hashes_of(block).next().is_some()
+    }
+
     /// Checks that the source has signed this page; if so, stores its hashes.
     pub(super) fn learn(&mut self, page: &Hashes) -> bool {
         let is_signed = self.trust.signed_page(page);

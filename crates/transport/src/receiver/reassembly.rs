@@ -345,7 +345,10 @@ impl SymbolSink for Reassembly {
         let end = self.end.unwrap_or(self.passed.saturating_add(FARTHEST));
         let is_within = u32::try_from(page.hashes.len())
             .is_ok_and(|len| page.first_block.checked_add(len).is_some_and(|last| last <= end));
-        let Some(pages) = self.pages.as_mut().filter(|pages| is_within && pages.is_news(page)) else {
+        // A requested page that is the same again shows that the blocks that wait for it are not the source's.
+        let is_answer = self.repair == Repair::OnRequest;
+        let is_useful = |pages: &Pages| pages.is_news(page) || is_answer && pages.is_awaited(page);
+        let Some(pages) = self.pages.as_mut().filter(|pages| is_within && is_useful(pages)) else {
             return Ok(Progressed::No);
         };
         if !pages.learn(page) {
@@ -506,6 +509,10 @@ impl SymbolSink for Reassembly {
 
     fn is_opening(&self) -> bool {
         self.place.is_opening()
+    }
+
+    fn needs_manifest(&self) -> bool {
+        self.place.wants_manifest() && !self.place.knows_files()
     }
 
     fn activity(&self) -> Option<(Activity, u8)> {

@@ -151,6 +151,11 @@ pub(crate) trait SymbolSink: Send {
         false
     }
 
+    /// Whether work on the files begins only after the manifest has arrived from the source.
+    fn needs_manifest(&self) -> bool {
+        false
+    }
+
     /// Returns the work in progress on files, and the percentage that is done.
     fn activity(&self) -> Option<(Activity, u8)> {
         None

@@ -96,6 +96,10 @@ impl Reassembly {
                 Ok(Stored::No)
             }
             Judged::Unknown => {
+                if self.pages.as_ref().is_some_and(|pages| pages.has_page_of(block)) {
+                    // The page may be older than the block. A relay must not answer with its copy of this page.
+                    self.on_wrong_symbol(block);
+                }
                 match self.pages.as_mut().map_or(Ok(()), |pages| pages.hold(block, bytes, hash, now)) {
                     Ok(()) => self.requests.on_complete(block),
                     Err(bytes) => self.recycle(bytes), // the block will be requested
@@ -130,6 +134,8 @@ impl Reassembly {
             (Judged::Forged, blanked) => match blanked() {
                 Some(hash) if pages.judge(block, hash) == Judged::Right => Judged::Right,
                 Some(_) => Judged::Unknown, // its page may still arrive
+                // The source may have withdrawn files of this block after it sent the page.
+                None if !self.place.knows_files() => Judged::Unknown,
                 None => Judged::Forged,
             },
             _ => judged,
