@@ -14,7 +14,7 @@
 //! | [`print`] [`json`] [`units`] [`safe`] | output for people and programs, and safe display of texts from other hosts |
 //! | [`page`] | the live page of a session for browsers, with the feature `page` |
 //! | [`log`] | log lines and the trace of a session, with the feature `tracing` |
-//! | [`trace`] | the format of traces; `trace show` |
+//! | [`qlog`] [`trace`] | the format of traces; `trace show` |
 //! | [`outlet`] | standard output and standard error, which do not block a session |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
 //! | [`new_crate`] | `new-scheme`, `new-queue`: crates with parts of your own for the simulator |
@@ -48,6 +48,7 @@ mod outlet;
 #[cfg_attr(not(feature = "page"), path = "page/without.rs")]
 mod page;
 mod printer;
+mod qlog;
 mod receipt;
 mod relay;
 mod report;

@@ -14,6 +14,14 @@ pub enum SimUsage {
         /// The system's error.
         source: io::Error,
     },
+    /// A trace cannot be written.
+    #[error("cannot write the trace {}: {source}; name another file", .path.display())]
+    TraceUnwritable {
+        /// Path of the file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// A scenario has errors, which were already printed.
     #[error("{} cannot be run: {}", .path.display(), crate::units::count(*.mistakes as u64, "mistake"))]
     ScenarioWrong {

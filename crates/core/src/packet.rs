@@ -563,6 +563,25 @@ impl From<ShortId> for ReceiverId {
 }
 
 impl ReportContent {
+    /// Returns the reason for a rate cut that this report causes, in one word.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            ReportContent::Congested { cause, .. } | ReportContent::Averaged { cause, .. } => match cause {
+                Cause::Loss => "loss",
+                Cause::Accumulation => "accumulation",
+                Cause::Mark => "mark",
+                _ => "report",
+            },
+            ReportContent::Lost { .. } => "loss",
+            ReportContent::Selective { .. }
+            | ReportContent::Acknowledged { .. }
+            | ReportContent::Summary { .. }
+            | ReportContent::Newest { .. } => "acknowledgement",
+            ReportContent::Calculated { .. } | ReportContent::Received { .. } => "rate",
+            ReportContent::Alive { .. } | ReportContent::Answered { .. } => "report",
+        }
+    }
+
     /// Returns the packet of the source that this report answers.
     pub const fn echo(&self) -> Echo {
         let mut content = *self;

@@ -17,6 +17,17 @@ pub struct Event {
     pub what: Happening,
 }
 
+/// Cause of a cut of a session's rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CutCause {
+    /// The rate before the event.
+    pub before: Rate,
+    /// Reason in one word: [`ReportContent::reason`](faircast_core::packet::ReportContent::reason), or `deadline`.
+    pub reason: &'static str,
+    /// Member number of the receiver whose report caused the cut.
+    pub member: Option<u32>,
+}
+
 /// Kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Happening {
@@ -52,6 +63,8 @@ pub enum Happening {
         flow: FlowId,
         /// The rate after the event.
         rate: Rate,
+        /// Cause of a session's cut; `None` for a unicast flow.
+        cause: Option<CutCause>,
     },
     /// The representative or limiting receiver changed.
     Follows {

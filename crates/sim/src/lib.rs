@@ -30,7 +30,7 @@ pub mod traffic;
 pub use clock::{Clock, ClockError};
 pub use delays::DelayCounts;
 pub use engine::{Engine, SimError};
-pub use events::{Event, Happening};
+pub use events::{CutCause, Event, Happening};
 pub use network::{
     Change, CoordinationSpec, Events, FlowId, Groups, LinkId, Mode, Network, NodeId, Options,
     PacketTransform, ReceiverSpec, SessionSpec, Topology, UnicastProtocol, UnicastSpec, Watch,

@@ -7,7 +7,7 @@
 use crate::error::Error;
 use crate::event::{Limit, Progress};
 use faircast_core::node::Observation;
-use faircast_core::packet::{Cause, Flags, ReceiverId, Report, ReportContent};
+use faircast_core::packet::{Flags, ReceiverId, Report};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, DataPacket, Message, Window};
 use sink::{emit, text};
@@ -515,25 +515,10 @@ impl Call<'_> {
 
     /// Returns the reason in one word.
     pub(crate) fn reason(self) -> &'static str {
-        let report = match self {
-            Call::Report(report) => report,
-            Call::Deadline => return "deadline",
-            Call::Control => return "control",
-        };
-        match report.content {
-            ReportContent::Congested { cause, .. } | ReportContent::Averaged { cause, .. } => match cause {
-                Cause::Loss => "loss",
-                Cause::Accumulation => "accumulation",
-                Cause::Mark => "mark",
-                _ => "report",
-            },
-            ReportContent::Lost { .. } => "loss",
-            ReportContent::Selective { .. }
-            | ReportContent::Acknowledged { .. }
-            | ReportContent::Summary { .. }
-            | ReportContent::Newest { .. } => "acknowledgement",
-            ReportContent::Calculated { .. } | ReportContent::Received { .. } => "rate",
-            ReportContent::Alive { .. } | ReportContent::Answered { .. } => "report",
+        match self {
+            Call::Report(report) => report.content.reason(),
+            Call::Deadline => "deadline",
+            Call::Control => "control",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::fields::Fields;
 use crate::outlet::Outlet;
-use crate::trace::qlog;
+use crate::qlog;
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime};
 use tracing::{Event, Subscriber};

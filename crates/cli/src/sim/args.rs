@@ -165,6 +165,9 @@ pub struct SimRun {
     /// Capture packets on the tapped links of the scenario, for Wireshark
     #[arg(long)]
     pub pcap: bool,
+    /// Also write a trace of the first run, which explains the rates of its sessions; see `faircast trace show`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
     /// Override a key of the scenario, as in flow.multicast.scheme=ormcc,beta=0.6
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,

@@ -7,6 +7,7 @@
 //! | [`table`] | results of a scenario, as tables and JSON |
 //! | `outlook` | forecast before the first run |
 //! | [`files`] | files of results and figures |
+//! | `traces` | the trace of a run |
 //! | `stored` | finished runs, with which an interrupted command resumes |
 //! | `twin` | the scenario of a real session |
 //! | `hurst` `series` | self-similarity of a series, and reading it |
@@ -26,6 +27,7 @@ mod stored;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod traces;
 mod twin;
 
 use crate::failure::{Failure, unwritten};
@@ -95,6 +97,7 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     admit(&scenario, &options).map_err(running::refused)?; // before a directory is created
     let stored = Stored::open(typed.out.as_deref())?;
     options.kept = stored.as_ref().map(Stored::kept);
+    let trace = typed.trace.as_deref().map(traces::create).transpose()?;
     let forecast = forecast(&scenario, &options).map_err(running::refused)?;
     if !(typed.quiet || typed.json) {
         outlook::announce(&forecast, stored.as_ref(), &[&scenario])?;
@@ -111,6 +114,9 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
         (true, true) => return Err(SimUsage::NoTaps.into()),
         (false, _) => results.captures.clear(),
         (true, false) => {}
+    }
+    if let Some(file) = trace {
+        traces::write(&scenario, file, stop)?;
     }
     let directory = typed.out.clone().unwrap_or_else(|| {
         let part = typed.shard.map_or(String::new(), |shard| format!("-{}of{}", shard.index, shard.of));

@@ -31,6 +31,7 @@ fn short_run(file: PathBuf, out: PathBuf) -> SimRun {
         max_seeds: 1000,
         shard: None,
         pcap: false,
+        trace: None,
         set: vec![("duration".into(), "30 s".into())],
         json: false,
         quiet: true,
@@ -146,4 +147,39 @@ fn shards_of_a_run_are_merged_only_if_all_are_present() {
     assert!(out.join("metrics.csv").is_file());
     let alone = reported(SimCommand::Merge(SimMerge { parts: parts[..1].to_vec(), out }));
     assert!(alone.expect_err("a part is missing").to_string().contains("missing"));
+}
+
+#[test]
+fn trace_of_a_run_explains_its_rate() {
+    let place = place();
+    new_in(place.path(), "lab", None, false).expect("it is written");
+    let (file, trace) = (place.path().join("lab.toml"), place.path().join("lab.sqlog"));
+    let typed =
+        SimRun { plot: false, trace: Some(trace.clone()), ..short_run(file, place.path().join("out")) };
+    reported(SimCommand::Run(typed)).expect("it runs");
+    let show = |at: Option<u64>| {
+        let typed = crate::args::TraceShow {
+            file: trace.clone(),
+            at: at.map(std::time::Duration::from_secs),
+            session: None,
+            out: None,
+        };
+        let mut out = Vec::new();
+        crate::trace::show(&typed, &mut out).expect("it is a trace");
+        String::from_utf8(out).expect("text")
+    };
+    let course = show(None);
+    assert!(
+        course.contains("multicast (source, ormcc): ") && course.contains("congestion on the path to leaf"),
+        "{course}"
+    );
+    let moment = show(Some(20));
+    for words in [
+        "The limit was congestion on the path to leaf",
+        "The last cut was ",
+        "links lost packets: ",
+        "The queue at the bottleneck had ",
+    ] {
+        assert!(moment.contains(words), "{words}\n{moment}");
+    }
 }

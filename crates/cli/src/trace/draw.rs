@@ -170,7 +170,7 @@ pub fn page(session: &Session) -> Option<String> {
     record.note(&Event::Receivers { receivers: receivers(session) });
     record.end(&serde_json::json!({
         "event": "done", "ok": true, "bytes": (bits / 8.0) as u64, "receivers": session.receivers,
-        "verified": session.verified, "seconds": session.to - session.from,
+        "verified": session.verified.unwrap_or_default(), "seconds": session.to - session.from,
         "goodput_bps": bits / (session.to - session.from).max(1e-9),
     }));
     Some(record.page(&serde_json::Value::Null))

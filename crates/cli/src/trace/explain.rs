@@ -68,6 +68,7 @@ pub fn moment(session: &Session, at: f64) -> Vec<String> {
                 lines.extend(cuts(session, sample, at));
             }
             lines.extend(receivers(session));
+            lines.extend(losses(session, at));
         }
         _ => lines.push(format!("At {at:.1} s no packets of the session had been sent.")),
     }
@@ -156,6 +157,22 @@ fn cuts(session: &Session, sample: &Sample, at: f64) -> Vec<String> {
         lines.push(format!("The next cut came at {:.2} s, {}.", next.at, cut(session, next)));
     }
     lines
+}
+
+/// Describes the losses on links of a simulation before a moment.
+fn losses(session: &Session, at: f64) -> Option<String> {
+    let mut by: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for loss in session.losses.iter().filter(|loss| loss.at <= at && loss.at > at - BEFORE) {
+        *by.entry((&loss.link, &loss.reason)).or_default() += loss.packets;
+    }
+    let mut by: Vec<_> = by.into_iter().collect();
+    by.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let each = by
+        .iter()
+        .take(RECEIVERS)
+        .map(|((link, reason), count)| format!("{link} {} ({reason})", units::count(*count, "packet")));
+    let each = each.collect::<Vec<_>>().join(", ");
+    (!by.is_empty()).then(|| format!("In the {BEFORE:.0} s before, links lost packets: {each}."))
 }
 
 /// Describes the last states of the receivers with the highest losses.

@@ -1,16 +1,13 @@
-//! Traces: their format, and `trace show`.
+//! `trace show`: explains the rates of sessions by their traces.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`qlog`] | the form of a trace, which the log and the simulator write |
 //! | `read` | reading of traces, damaged ones included |
 //! | `story` | the course of the sessions of a trace |
 //! | `explain` `draw` | sentences and plots about a session |
 
 mod draw;
 mod explain;
-#[cfg(any(feature = "tracing", test))]
-pub mod qlog;
 mod read;
 mod story;
 #[cfg(test)]
@@ -113,8 +110,10 @@ fn describe(session: &Session, at: Option<f64>) -> Vec<String> {
     }
     title += &format!("): {:.1} s to {:.1} s", session.from, session.to);
     if session.receivers > 0 {
-        let receivers = units::count(session.receivers, "receiver");
-        title += &format!(", {} of {receivers} verified", session.verified);
+        title += &format!(", {}", units::count(session.receivers, "receiver"));
+    }
+    if let Some(verified) = session.verified {
+        title += &format!(", {verified} verified");
     }
     let mut lines = vec![title];
     match at {

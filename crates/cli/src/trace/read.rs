@@ -1,16 +1,8 @@
 //! Reads traces. A record that is damaged or incomplete is counted, and the others are used.
 
+use crate::qlog::{FILE_SCHEMA, NAMESPACE, SEPARATOR};
 use serde_json::{Map, Value};
 use std::io::{self, BufRead, Read};
-
-/// Schema of the file.
-pub const FILE_SCHEMA: &str = "urn:ietf:params:qlog:file:sequential";
-
-/// Namespace of the names of faircast's own events.
-pub const NAMESPACE: &str = "faircast";
-
-/// Byte that begins a record.
-pub const SEPARATOR: u8 = 0x1e;
 
 /// Maximum length of a record, in bytes.
 const MAX_RECORD: u64 = 1 << 20;
@@ -31,7 +23,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Returns a text of the data, which may be empty.
+    /// Returns a text of the data, or an empty text.
     pub fn text(&self, name: &str) -> &str {
         self.data.get(name).and_then(Value::as_str).unwrap_or_default()
     }
@@ -192,8 +184,8 @@ fn event(value: Value) -> Option<Event> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::qlog;
     use super::*;
+    use crate::qlog;
 
     fn trace() -> Vec<u8> {
         let mut bytes = qlog::header("faircast send 1", "server", "alpha", Some("2026-11-30T01:02:03Z"));

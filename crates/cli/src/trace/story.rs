@@ -34,6 +34,8 @@ pub struct Session {
     pub to: f64,
     pub samples: Vec<Sample>,
     pub cuts: Vec<Cut>,
+    /// Losses on links of a simulation.
+    pub losses: Vec<Loss>,
     /// Receivers by their IDs.
     pub members: BTreeMap<String, Member>,
     /// Numbers of events by name.
@@ -41,7 +43,8 @@ pub struct Session {
     /// Events of interest, as sentences: joins, ends, failures.
     pub notes: Vec<(f64, String)>,
     pub receivers: u64,
-    pub verified: u64,
+    /// Number of receivers that have verified all content, once the session has ended.
+    pub verified: Option<u64>,
 }
 
 /// The rate since the last sample.
@@ -78,6 +81,15 @@ pub struct Cut {
     /// The receiver whose report caused it. Without a report: the receiver that the scheme follows.
     pub receiver: String,
     pub rtt_ms: Option<f64>,
+}
+
+/// Packets that a link of a simulation has lost.
+#[derive(Debug, Clone)]
+pub struct Loss {
+    pub at: f64,
+    pub link: String,
+    pub packets: u64,
+    pub reason: String,
 }
 
 /// A receiver.
@@ -156,13 +168,23 @@ impl Session {
                 self.receivers = event.number("receivers").unwrap_or_default() as u64;
             }
             "session_ended" => {
-                self.receivers = event.number("receivers").unwrap_or_default() as u64;
-                self.verified = event.number("verified").unwrap_or_default() as u64;
+                self.receivers = event.number("receivers").map_or(self.receivers, |count| count as u64);
+                self.verified = event.number("verified").map(|count| count as u64);
                 let why = event.named("reason").map(|why| format!(": {why}")).unwrap_or_default();
                 self.notes.push((at, format!("the session ended{why}")));
             }
             "rate_sampled" | "rate_received" => self.samples.push(Sample::of(event)),
             "rate_cut" => self.cuts.push(Cut::of(event)),
+            "layers_changed" => {
+                let (host, layers) = (event.text("receiver"), event.number("layers").unwrap_or_default());
+                self.notes.push((at, format!("{host} has {layers} layers")));
+            }
+            "packets_lost" => self.losses.push(Loss {
+                at,
+                link: event.text("link").to_owned(),
+                packets: event.number("packets").unwrap_or_default() as u64,
+                reason: event.text("reason").to_owned(),
+            }),
             "layers_left" | "layers_joined" => {
                 let number = |name| event.number(name).unwrap_or_default();
                 let (before, now) = (number("layers_before"), number("layers"));

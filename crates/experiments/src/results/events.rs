@@ -59,7 +59,7 @@ fn reported(event: &Event) -> Reported<'static> {
         Happening::StartUpEnded { flow, rate } => {
             Reported { value: rate.bps(), ..plain("start_up_end", flow) }
         }
-        Happening::Cut { flow, rate } => Reported { value: rate.bps(), ..plain("cut", flow) },
+        Happening::Cut { flow, rate, .. } => Reported { value: rate.bps(), ..plain("cut", flow) },
         Happening::Follows { flow, member } => Reported { member, ..plain("follow", flow) },
         Happening::Subscribed { flow, member, layer } => {
             Reported { member: Some(member), value: f64::from(layer) + 1.0, ..plain("subscribe", flow) }
@@ -75,7 +75,7 @@ fn reported(event: &Event) -> Reported<'static> {
     }
 }
 
-fn reason(cause: LossCause) -> &'static str {
+pub(crate) fn reason(cause: LossCause) -> &'static str {
     match cause {
         LossCause::Queue(DropCause::Overflow) => "overflow",
         LossCause::Queue(DropCause::Early) => "early",

@@ -19,7 +19,7 @@
 pub mod bottlenecks;
 pub mod capture;
 mod counters;
-mod events;
+pub(crate) mod events;
 mod layers;
 pub mod measure;
 pub mod merge;

@@ -6,6 +6,7 @@
 pub mod forecast;
 pub mod precision;
 pub mod stored_results;
+pub mod traced;
 
 use crate::results::measure::{self, Measured};
 use crate::results::rows_of_runs;

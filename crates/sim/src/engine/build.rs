@@ -596,7 +596,7 @@ impl Builder<'_> {
             changes: self.network.changes.clone(),
             traces: self.network.traces.clone(),
             taps: Vec::new(),
-            records: Records { flows, events: (self.options.events == Events::On).then(Vec::new) },
+            records: Records::new(flows, self.options.events),
             traversals: 0,
             arrivals: 0,
             events: 0,

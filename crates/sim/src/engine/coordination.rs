@@ -633,7 +633,7 @@ impl Engine {
         let (cuts, timeouts) = (it.cuts, it.rest.timeouts);
         it.cuts = view.cuts as u32;
         it.rest.timeouts = view.timeouts as u32;
-        (cuts..view.cuts as u32).for_each(|_| self.records.cut(flow, now, view.rate));
+        (cuts..view.cuts as u32).for_each(|_| self.records.cut(flow, now, view.rate, None));
         (timeouts..view.timeouts as u32).for_each(|_| self.records.timeout(flow, now));
     }
 

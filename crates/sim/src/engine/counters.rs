@@ -108,7 +108,7 @@ impl Engine {
         let SenderKind::Controlled(sender) = &it.kind else { return };
         let rate = sender.observe().rate;
         for _ in it.cuts..sender.cuts() {
-            self.records.cut(it.flow, now, rate);
+            self.records.cut(it.flow, now, rate, None);
         }
         it.cuts = sender.cuts();
     }

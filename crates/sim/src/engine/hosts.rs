@@ -6,8 +6,9 @@ use super::bundles::Logged;
 use super::counters::after;
 use super::links::UNICAST;
 use super::nanos::{NEVER, Phase, mix, time};
+use super::record::member_of;
 use crate::calendar::{Class, Entry};
-use crate::events::Happening;
+use crate::events::{CutCause, Happening};
 use crate::frame::{Body, Frame};
 use crate::network::FlowId;
 use crate::routes::NONE;
@@ -168,6 +169,11 @@ impl Engine {
                 if it.has_members(now) {
                     it.source.control(SourceControl::SignOfLife, time(now));
                 }
+                self.records.expect_cut(|| CutCause {
+                    before: it.source.observe().rate,
+                    reason: "deadline",
+                    member: None,
+                });
                 it.source.on_deadline(&mut Cx {
                     now: time(now),
                     rng: &mut it.rng,
@@ -256,6 +262,11 @@ impl Engine {
         let it = &mut self.sessions[number as usize];
         self.records.feedback(it.flow);
         if it.phase == Phase::Running {
+            self.records.expect_cut(|| CutCause {
+                before: it.source.observe().rate,
+                reason: report.content.reason(),
+                member: Some(member_of(report.from)),
+            });
             it.source
                 .on_report(report, &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
             self.carry_out_for_source(number, now);
@@ -281,7 +292,7 @@ impl Engine {
         }
         if view.cuts > it.cuts {
             it.cuts = view.cuts;
-            self.records.cut(it.flow, now, view.rate);
+            self.records.cut_session(it.flow, now, view.rate);
         }
         if it.starting && !view.starting {
             let flow = FlowId(it.flow);

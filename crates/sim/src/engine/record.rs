@@ -5,8 +5,8 @@ use super::meter::Moments;
 use super::nanos::{mix, put, time};
 use super::relays::SessionSource;
 use super::{Engine, SimError};
-use crate::events::{Event, Happening};
-use crate::network::{Flow, FlowId, Network, NodeId};
+use crate::events::{CutCause, Event, Happening};
+use crate::network::{Events, Flow, FlowId, Network, NodeId};
 use crate::outcome::{
     DelayOutcome, FlowOutcome, LinkOutcome, MemberOutcome, Outcome, RouterOutcome, SourceSample,
 };
@@ -21,9 +21,16 @@ pub struct Records {
     pub flows: Vec<FlowOutcome>,
     /// Unordered events; `None` unless requested.
     pub events: Option<Vec<Event>>,
+    /// Cause of the cut that a session's source may make now.
+    cause: Option<CutCause>,
 }
 
 impl Records {
+    /// Returns empty records, with or without events.
+    pub fn new(flows: Vec<FlowOutcome>, events: Events) -> Records {
+        Records { flows, events: (events == Events::On).then(Vec::new), cause: None }
+    }
+
     fn at(&mut self, flow: u32) -> &mut FlowOutcome {
         &mut self.flows[flow as usize]
     }
@@ -66,14 +73,28 @@ impl Records {
     }
 
     pub fn follows(&mut self, flow: u32, now: u64, receiver: Option<ReceiverId>) {
-        let member = receiver.map(|receiver| (receiver.get() - 1) as u32);
+        let member = receiver.map(member_of);
         self.at(flow).representatives.push((time(now), member));
         self.note(now, Happening::Follows { flow: FlowId(flow), member });
     }
 
-    pub fn cut(&mut self, flow: u32, now: u64, rate: Rate) {
+    /// Notes why a session's source may cut its rate now, if events are requested.
+    pub fn expect_cut(&mut self, cause: impl FnOnce() -> CutCause) {
+        if self.events.is_some() {
+            self.cause = Some(cause());
+        }
+    }
+
+    /// Records a cut of a session, with its cause.
+    pub fn cut_session(&mut self, flow: u32, now: u64, rate: Rate) {
+        let cause = self.cause;
+        self.cut(flow, now, rate, cause);
+    }
+
+    /// Records a cut.
+    pub fn cut(&mut self, flow: u32, now: u64, rate: Rate, cause: Option<CutCause>) {
         self.at(flow).cuts.push(time(now));
-        self.note(now, Happening::Cut { flow: FlowId(flow), rate });
+        self.note(now, Happening::Cut { flow: FlowId(flow), rate, cause });
     }
 
     pub fn timeout(&mut self, flow: u32, now: u64) {
@@ -92,6 +113,11 @@ impl Records {
     pub fn received(&mut self, flow: u32, done: (usize, u64)) {
         put(&mut self.at(flow).received_bins, done);
     }
+}
+
+/// Returns the member number of a receiver.
+pub fn member_of(receiver: ReceiverId) -> u32 {
+    (receiver.get() - 1) as u32
 }
 
 impl Engine {

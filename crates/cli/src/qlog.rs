@@ -3,7 +3,11 @@
 //! The first record describes the trace. Each further record is an event with its time in milliseconds, its name, the name of its
 //! session (`group_id`) and its data.
 
-use super::read::{FILE_SCHEMA, NAMESPACE, SEPARATOR};
+#![cfg_attr(
+    not(any(feature = "tracing", feature = "simulator", test)),
+    expect(dead_code, reason = "traces are only read")
+)]
+
 use crate::safe;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -12,7 +16,14 @@ use serde_json::{Value, json};
 /// URI of the event schema, which `docs/tracing.md` describes.
 const EVENT_SCHEMA: &str = "https://github.com/faircast/faircast/112026/faircast";
 
-/// Format of the file.
+/// Namespace of the names of faircast's own events.
+pub const NAMESPACE: &str = "faircast";
+
+/// Byte that begins a record.
+pub const SEPARATOR: u8 = 0x1e;
+
+/// Schema and format of the file.
+pub const FILE_SCHEMA: &str = "urn:ietf:params:qlog:file:sequential";
 const FORMAT: &str = "application/qlog+json-seq";
 
 /// Returns the first record. `vantage` is the part of the host `host` as qlog names it. `began` is the time of day at which the
