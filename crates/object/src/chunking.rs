@@ -2,7 +2,6 @@
 //! only the chunks around them.
 
 use crate::error::ObjectError;
-use crate::hash_of;
 use crate::manifest::chunks::{Chunk, ChunkSizes, Chunks};
 use crate::manifest::{Entry, Manifest};
 use fastcdc::v2020::FastCDC;
@@ -46,8 +45,7 @@ pub(crate) fn cut<E>(
         let chunker = FastCDC::new(rest, smallest, average, largest);
         let (_, len) = chunker.cut(0, rest.len());
         let bytes = &rest[..len];
-        let [a, b, c, d, e, f, g, h, ..] = hash_of(bytes).0;
-        each(Chunk { hash: u64::from_le_bytes([a, b, c, d, e, f, g, h]), len: len as u32 }, bytes)?;
+        each(Chunk::of(bytes), bytes)?;
         start += len;
     }
 }

@@ -125,6 +125,20 @@ fn device_is_sent_and_received_and_wrong_content_is_refused() {
     stage.send(&[&from.device], &["--expect", "1"]).succeeds(30);
     receiver.succeeds(10);
     to.assert_holds(&from.file);
+    // A later image costs its changed chunks and the block at the place of the table.
+    let disk = must(File::options().write(true).open(&from.device));
+    must(disk.write_all_at(&noise("change", 10_000), 1_000_000));
+    drop(disk);
+    let receiver = stage.recv(0, "r0", &["--out-device", &to.device, "--yes"]);
+    let dry = stage.send(&[&from.device], &["--delta", "--dry-run", "--expect", "1"]).succeeds(30);
+    receiver.succeeds(10);
+    assert!(dry.done()["dry_run"]["needed_bytes"].as_u64() < Some(1 << 20), "{dry:?}");
+    let receiver = stage.recv(0, "r0", &["--out-device", &to.device, "--yes"]);
+    let source = stage.send(&[&from.device], &["--delta", "--expect", "1"]).succeeds(30);
+    let kept = receiver.succeeds(10);
+    assert!(source.number("packets") * 1_400.0 < (1 << 20) as f64, "{source:?}");
+    assert!(kept.number("resumed_bytes") > 2.0 * (1 << 20) as f64, "{kept:?}");
+    to.assert_holds(&from.file);
     // Two files do not fit a device, and neither does a longer one.
     let (a, b) = (stage.file("a", 100_000), stage.file("b", 100_000));
     let long = stage.file("long", 5 << 20);

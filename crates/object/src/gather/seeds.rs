@@ -87,7 +87,7 @@ impl Seeds {
     }
 
     /// Returns the number of symbols of all blocks.
-    pub(super) fn symbols(&self) -> u64 {
+    pub(crate) fn symbols(&self) -> u64 {
         self.symbols
     }
 }

@@ -18,6 +18,21 @@ pub struct BlockDevice {
     model: Option<String>,
 }
 
+/// The purpose for which a device is opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OpenedFor {
+    Reading,
+    /// Reading and writing; nothing else can mount the device.
+    Writing,
+}
+
+fn opened(path: &Path, purpose: OpenedFor) -> std::io::Result<File> {
+    let is_exclusive = purpose == OpenedFor::Writing;
+    let exclusively = if is_exclusive { OFlags::EXCL } else { OFlags::empty() };
+    let flags = (exclusively | OFlags::CLOEXEC).bits() as i32;
+    File::options().read(true).write(is_exclusive).custom_flags(flags).open(path)
+}
+
 impl PartialEq for BlockDevice {
     fn eq(&self, other: &BlockDevice) -> bool {
         self.path == other.path
@@ -42,9 +57,7 @@ impl BlockDevice {
         if read(&directory.join("ro")) == "1" {
             return Err(fault(DeviceFault::ReadOnly));
         }
-        let flags = (OFlags::EXCL | OFlags::CLOEXEC).bits() as i32;
-        let file = File::options().read(true).write(true).custom_flags(flags).open(path);
-        let file = file.map_err(|e| match e.raw_os_error() {
+        let file = opened(path, OpenedFor::Writing).map_err(|e| match e.raw_os_error() {
             Some(code) if code == Errno::BUSY.raw_os_error() => fault(DeviceFault::InUse(DeviceUse::Other)),
             _ => ObjectError::io(path, "open this device", e),
         })?;
@@ -62,6 +75,14 @@ impl BlockDevice {
         // A link such as /dev/disk/by-id/... leads to a name that says which device it is.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         Ok(BlockDevice { path, file, size, model })
+    }
+
+    /// Opens the device again for reading, with flags of its own.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub(crate) fn open_again(&self) -> Result<File, ObjectError> {
+        opened(&self.path, OpenedFor::Reading).map_err(|e| ObjectError::io(&self.path, "read this device", e))
     }
 
     /// Returns the path of the device, without links.

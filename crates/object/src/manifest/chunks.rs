@@ -7,6 +7,7 @@
 //! ```
 
 use super::{Entry, Kind, ManifestError, Reader, put_number};
+use crate::block::hash_of;
 
 /// Maximum number of chunks of a manifest. A source reaches at most four chunks for each average chunk of content, and one for
 /// each file.
@@ -63,6 +64,14 @@ pub struct Chunk {
     pub(crate) hash: u64,
     /// Number of bytes.
     pub(crate) len: u32,
+}
+
+impl Chunk {
+    /// Returns the chunk with these bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Chunk {
+        let [a, b, c, d, e, f, g, h, ..] = hash_of(bytes).0;
+        Chunk { hash: u64::from_le_bytes([a, b, c, d, e, f, g, h]), len: bytes.len() as u32 }
+    }
 }
 
 /// The chunks of all files that are large enough, in the order of the entries.

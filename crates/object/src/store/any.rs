@@ -87,14 +87,14 @@ impl AnyStore {
         }
     }
 
-    /// Reuses files of other transfers; see [`Store::adopt`].
+    /// Reuses files of other transfers, or the content of the device; see [`Store::adopt`] and [`DeviceStore::adopt`].
     ///
     /// # Errors
     /// As [`Store::adopt`].
     pub fn adopt(&mut self, work: &FileWork) -> Result<(), ObjectError> {
         match self {
             AnyStore::Directory(store) => store.adopt(work),
-            AnyStore::Device(_) => Ok(()), // a device holds nothing of other transfers
+            AnyStore::Device(store) => store.adopt(work),
         }
     }
 
@@ -102,7 +102,7 @@ impl AnyStore {
     pub fn take_seeds(&mut self) -> Option<Seeds> {
         match self {
             AnyStore::Directory(store) => store.take_seeds(),
-            AnyStore::Device(_) => None,
+            AnyStore::Device(store) => store.take_seeds(),
         }
     }
 

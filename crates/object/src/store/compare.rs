@@ -313,7 +313,8 @@ impl Comparing {
         Ok(held)
     }
 
-    /// Returns the parts of the object stream that an interrupted session has stored on a device, after verifying them.
+    /// Returns the parts of the object stream that a device has: blocks of an interrupted session, after verifying them, and chunks
+    /// in their places.
     fn on_device(
         &self,
         (disk, device): (&Disk, &Arc<BlockDevice>),
@@ -327,7 +328,10 @@ impl Comparing {
             store.go_on(reported, work)?;
         }
         let blocks = 0..self.geometry.blocks().unwrap_or(0);
-        Ok(blocks.filter(|block| store.ledger.has(*block)).map(|block| self.geometry.range(block)).collect())
+        let stored = blocks.filter(|block| store.ledger.has(*block)).map(|block| self.geometry.range(block));
+        let mut held: Vec<Range<u64>> = stored.collect();
+        held.extend(store.files.chunks_in_place(known, work)?);
+        Ok(held)
     }
 }
 

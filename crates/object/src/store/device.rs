@@ -10,25 +10,29 @@
 //! table:   header of a journal ‖ one record of a journal for each block
 //! ```
 
+use super::coverage::Coverage;
 use super::ledger::{Learning, Operation, Performed, Spot};
 use super::{Finished, Known, Ledger, Stage};
 use crate::block::hash_of;
+use crate::chunking::READ;
 use crate::device_fault::{DeviceFault, Files};
 use crate::error::ObjectError;
 use crate::file_work::{FileWork, WorkStage};
+use crate::gather::seeds::{ReadBlock, Seeds};
 use crate::geometry::{Geometry, Hash, TransferId};
 use crate::host::block_device::BlockDevice;
 use crate::host::direct::Direct;
 use crate::host::disk::Disk;
 use crate::journal::{self, HEADER, JournalContent, RECORD, WITHDRAWN};
 use crate::layout::Layout;
+use crate::manifest::chunks::Chunk;
 use crate::manifest::{Counts, Kind, Manifest};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Maximum length of a manifest of one file, in bytes. Its table of holes takes most of it.
-const MAX_MANIFEST: u32 = 4 << 20;
+/// Maximum length of a manifest of one file, in bytes. A list of chunks has about 10 bytes for each of a million chunks.
+const MAX_MANIFEST: u32 = 32 << 20;
 
 /// A device has no table if the table would take more than the content divided by this number.
 const PART_FOR_TABLE: u64 = 4;
@@ -63,6 +67,8 @@ pub struct DeviceFiles {
     first_held: u32,
     /// Content of blocks from `first_held` on, which is written last.
     held: BTreeMap<u32, Vec<u8>>,
+    /// Symbols of incomplete blocks that the device had before this transfer.
+    seeds: Option<Seeds>,
     /// Warnings for the user, in the order in which they arose.
     pub warnings: Vec<String>,
 }
@@ -82,7 +88,8 @@ impl DeviceStore {
         geometry.check()?;
         let files = DeviceFiles::new(disk, device, transfer, geometry)?;
         let reported = files.read_table()?;
-        let ledger = Ledger::new(transfer, geometry, Stage::Receiving);
+        let mut ledger = Ledger::new(transfer, geometry, Stage::Receiving);
+        ledger.has_others = true; // the device may hold an earlier version of the content
         Ok((DeviceStore { ledger, files }, reported))
     }
 
@@ -95,16 +102,50 @@ impl DeviceStore {
         let mut buf = Vec::new();
         for (index, hash) in reported.blocks {
             work.step(self.files.device.path())?;
-            let bytes = self.files.place_of(index);
-            buf.resize((bytes.end - bytes.start) as usize, 0);
-            let read =
-                self.files.direct.read((&self.files.disk, &self.files.device.file), &mut buf, bytes.start);
-            match read.is_ok_and(|have| have == buf.len()) && hash_of(&buf) == hash {
+            match self.files.read_block(index, &mut buf) && hash_of(&buf) == hash {
                 true => self.ledger.count_resumed(index, hash),
-                false => self.ledger.spoiled += bytes.end - bytes.start,
+                false => self.ledger.spoiled += buf.len() as u64,
             }
         }
         Ok(())
+    }
+
+    /// Takes over the chunks that the device has in the places where the manifest lists them. Blocks whose bytes are all there
+    /// count like stored blocks of an earlier receiver. For other blocks, the source symbols that are there are recorded.
+    ///
+    /// # Errors
+    /// When the device cannot be written, or [`ObjectError::Cancelled`].
+    pub fn adopt(&mut self, work: &FileWork) -> Result<(), ObjectError> {
+        self.ledger.has_others = false;
+        let Some(known) = self.ledger.known.clone() else { return Ok(()) };
+        let found: Coverage = self.files.chunks_in_place(&known, work)?.into_iter().collect();
+        let geometry = self.files.geometry;
+        let end = self.files.first_held.min(geometry.blocks().unwrap_or(0));
+        let (mut seeds, mut buf) = (Vec::new(), Vec::new());
+        for index in geometry.manifest_blocks()..end {
+            let range = geometry.range(index);
+            if self.ledger.has(index) || range.is_empty() {
+                continue;
+            }
+            if !found.covers(&range) {
+                seeds.push((index, found.symbols_of(&geometry, index)));
+            } else if self.files.read_block(index, &mut buf) {
+                let hash = hash_of(&buf);
+                self.files.record(index, hash)?;
+                self.ledger.count_resumed(index, hash);
+            }
+        }
+        if seeds.iter().any(|(_, seed)| seed.count() > 0) {
+            let mut found = Seeds::new(self.files.reader()?);
+            seeds.into_iter().for_each(|(index, seed)| found.insert(index, seed));
+            self.files.seeds = Some(found);
+        }
+        Ok(())
+    }
+
+    /// Returns the symbols of incomplete blocks that [`DeviceStore::adopt`] has found, once.
+    pub fn take_seeds(&mut self) -> Option<Seeds> {
+        self.files.seeds.take()
     }
 
     /// Drops all blocks because of the contradiction `error`, and adds a warning.
@@ -214,6 +255,7 @@ impl DeviceFiles {
             table,
             first_held: table.map_or(u32::MAX, in_stream),
             held: BTreeMap::new(),
+            seeds: None,
             warnings: Vec::new(),
         })
     }
@@ -299,6 +341,56 @@ impl DeviceFiles {
             return Err(ObjectError::Device { path: self.device.path().to_path_buf(), why });
         }
         Ok(())
+    }
+
+    /// Reads the content of a block from the device. Returns whether all of it was read.
+    fn read_block(&mut self, index: u32, buf: &mut Vec<u8>) -> bool {
+        let bytes = self.place_of(index);
+        buf.resize((bytes.end - bytes.start) as usize, 0);
+        let read = self.direct.read((&self.disk, &self.device.file), buf, bytes.start);
+        read.is_ok_and(|have| have == buf.len())
+    }
+
+    /// Returns the parts of the object stream whose chunks are in their places on the device.
+    pub(super) fn chunks_in_place(
+        &mut self,
+        known: &Known,
+        work: &FileWork,
+    ) -> Result<Vec<Range<u64>>, ObjectError> {
+        let Some(chunks) = known.manifest.chunks() else { return Ok(Vec::new()) };
+        work.begin(WorkStage::Verifying, known.manifest.content_len());
+        let (mut buf, mut from, mut found, mut result) = (Vec::new(), 0, Vec::new(), Ok(()));
+        chunks.each(known.manifest.entries(), |chunk, _, offset| {
+            if result.is_ok() {
+                result = work.steps(chunk.len.into(), self.device.path());
+            }
+            let (len, end) = (chunk.len as usize, offset + u64::from(chunk.len));
+            if result.is_ok() && end > from + buf.len() as u64 {
+                from = offset;
+                buf.resize(READ.max(len), 0);
+                let read = self.direct.read((&self.disk, &self.device.file), &mut buf, from);
+                buf.truncate(read.unwrap_or(0));
+            }
+            let start = (offset - from) as usize;
+            if buf.get(start..start + len).is_some_and(|bytes| Chunk::of(bytes) == chunk) {
+                let manifest = u64::from(self.geometry.manifest_len);
+                found.push(manifest + offset..manifest + end);
+            }
+        });
+        result.map(|()| found)
+    }
+
+    /// Returns a function that reads bytes of blocks from the device. It has its own open file, because other threads use it.
+    fn reader(&self) -> Result<ReadBlock, ObjectError> {
+        let file = self.device.open_again()?;
+        let (disk, geometry) = (self.disk.clone(), self.geometry);
+        Ok(Arc::new(move |block, bytes: Range<usize>, into| {
+            let content = geometry.range(block).start - u64::from(geometry.manifest_len);
+            match disk.read_at(&file, into, content + bytes.start as u64)? < into.len() {
+                true => Err(std::io::ErrorKind::UnexpectedEof.into()),
+                false => Ok(()),
+            }
+        }))
     }
 
     /// Returns the bytes of the device that hold the content of a block.

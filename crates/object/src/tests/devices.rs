@@ -76,7 +76,8 @@ fn begin(device: &Arc<BlockDevice>, object: &ObjectStream) -> DeviceStore {
     store
 }
 
-/// Passes a block to a store on a device. Returns whether the store takes it now.
+/// Passes a block to a store on a device, which takes over what the device has once the manifest is known. Returns whether the
+/// store takes the block now.
 fn put(store: &mut DeviceStore, index: u32, data: &[u8], hash: Hash) -> bool {
     let mut next = match store.ledger.plan(index, data.to_vec(), hash).expect("planned") {
         Plan::Write(operation) => Some(operation),
@@ -85,6 +86,9 @@ fn put(store: &mut DeviceStore, index: u32, data: &[u8], hash: Hash) -> bool {
     };
     while let Some(operation) = next {
         next = store.ledger.settle(store.files.perform(operation).expect("performed"));
+    }
+    if store.ledger.manifest().is_some() && store.ledger.may_adopt() {
+        store.adopt(&FileWork::default()).expect("read");
     }
     true
 }
@@ -329,4 +333,45 @@ fn device_is_sent_as_one_file_and_its_changes_are_noticed() {
     file.write_all_at(&[0x11], 5).expect("written");
     let again = object.read_block(1, &mut Vec::new());
     assert!(matches!(again, Err(ObjectError::Changed { change: Change::Modified, .. })), "{again:?}");
+}
+
+/// A device that holds an earlier version of the content keeps the unchanged chunks, and lacks only the other symbols.
+#[test]
+fn device_keeps_unchanged_chunks_of_an_earlier_image() {
+    let at = Scratch::new();
+    let Some(target) = Loop::new(&at, "target", 4 * MIB) else { return };
+    let old = content(3 << 20, 5);
+    let mut new = old.clone();
+    new[1_000_000..1_000_100].fill(7);
+    fs::File::options()
+        .write(true)
+        .open(at.path("target"))
+        .and_then(|file| file.write_all_at(&old, 0))
+        .expect("written");
+    let image = at.file("disk.img", &new);
+    let reading = Reading { delta: Delta::On, ..Reading::default() };
+    let mut object = ObjectStream::open_with(&[image], &reading, 1_000, 100).expect("readable");
+    let all = blocks(&mut object);
+    let mut store = begin(&target.open(), &object);
+    assert!(store.ledger.may_adopt(), "the device may hold something");
+    let manifest = object.geometry().manifest_blocks();
+    for (index, (data, hash)) in (0..manifest).zip(&all) {
+        assert!(put(&mut store, index, data, *hash));
+    }
+    let seeds = store.take_seeds().expect("parts of a block are there");
+    let missing: Vec<u32> = store.ledger.missing().into_iter().flatten().collect();
+    // The changed chunk, and the blocks at the end of the content, where the table is.
+    let changed = object.geometry().block_of(u64::from(object.geometry().manifest_len) + 1_000_000);
+    let last = object.geometry().blocks().expect("known") - 1;
+    assert_eq!(missing, [changed, last], "of {last}");
+    assert!(seeds.symbols() > 50, "{} of 100 symbols of the changed block", seeds.symbols());
+    for index in missing {
+        let (data, hash) = &all[index as usize];
+        assert!(put(&mut store, index, data, *hash));
+    }
+    assert!(store.ledger.is_complete());
+    store.finish_as(&root(object.geometry(), &all), &FileWork::default()).expect("written");
+    drop(store);
+    let written = fs::read(at.path("target")).expect("there");
+    assert!(written[..new.len()] == new && written[new.len()..].iter().all(|byte| *byte == 0xee));
 }
