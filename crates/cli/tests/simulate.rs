@@ -87,7 +87,8 @@ fn output_directory_has_only_the_files_of_the_last_run() {
     let compare = ["compare", "--scenario", "lab.toml", "--out", "c", "--seeds", "1", "-q", "--schemes"];
     end(&[&compare[..], &["ormcc,tcp-reno"]].concat());
     end(&[&compare[..], &["tfrc"]].concat());
-    assert_eq!(files(&place.path().join("c")), ["1-tfrc", "comparison.json", "comparison.svg", "runs"]);
+    let compared = files(&place.path().join("c"));
+    assert_eq!(compared, ["1-tfrc", "comparison.json", "comparison.svg", "index.html", "runs"]);
 }
 
 #[test]

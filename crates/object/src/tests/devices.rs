@@ -36,8 +36,20 @@ impl Loop {
         Loop::of(&at.file(name, &vec![0xee; size as usize]), &[])
     }
 
+    /// Opens the device. A process that another test is starting may hold the former file of the device until it executes its
+    /// program.
     fn open(&self) -> Arc<BlockDevice> {
-        Arc::new(BlockDevice::open(&self.0).expect("nobody uses it"))
+        let mut opened = BlockDevice::open(&self.0);
+        for _ in 0..200 {
+            match opened {
+                Err(ObjectError::Device { why: DeviceFault::InUse(DeviceUse::Other), .. }) => {
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                    opened = BlockDevice::open(&self.0);
+                }
+                _ => break,
+            }
+        }
+        Arc::new(opened.expect("nobody uses it"))
     }
 }
 
