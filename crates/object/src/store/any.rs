@@ -12,7 +12,6 @@ use crate::policy::Durability;
 
 /// A transfer that is being received into a directory or onto a block device.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a session has one")]
 pub enum AnyStore {
     /// Into a directory.
     Directory(Store),
@@ -22,7 +21,6 @@ pub enum AnyStore {
 
 /// The files of a transfer, or the block device that takes their place.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a session has one")]
 pub enum AnyFiles {
     /// Files of a directory.
     Directory(Files),
