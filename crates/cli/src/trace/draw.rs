@@ -168,8 +168,9 @@ pub fn page(session: &Session) -> Option<String> {
         record.note(&Event::Progress(progress));
     }
     record.note(&Event::Receivers { receivers: receivers(session) });
+    let is_complete = session.verified.is_none_or(|verified| verified >= session.receivers);
     record.end(&serde_json::json!({
-        "event": "done", "ok": true, "bytes": (bits / 8.0) as u64, "receivers": session.receivers,
+        "event": "done", "ok": is_complete, "bytes": (bits / 8.0) as u64, "receivers": session.receivers,
         "verified": session.verified.unwrap_or_default(), "seconds": session.to - session.from,
         "goodput_bps": bits / (session.to - session.from).max(1e-9),
     }));
@@ -206,7 +207,11 @@ fn receivers(session: &Session) -> Vec<ReceiverState> {
             receiver,
             host: session.host(id).to_owned(),
             address: member.address?,
-            state: if member.is_done { Condition::Done } else { Condition::Receiving },
+            state: match &member.failure {
+                _ if member.is_done => Condition::Done,
+                Some(_) => Condition::Failed,
+                None => Condition::Receiving,
+            },
             verified_bytes: member.bytes,
             rate: Rate::from_bps(rate),
             loss,
@@ -216,7 +221,7 @@ fn receivers(session: &Session) -> Vec<ReceiverState> {
             busy: None,
             receivers: 1,
             done: u64::from(member.is_done),
-            reason: None,
+            reason: member.failure.clone(),
         })
     };
     session.members.iter().filter_map(state).collect()

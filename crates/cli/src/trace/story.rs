@@ -100,9 +100,14 @@ pub struct Member {
     /// Number of verified bytes.
     pub bytes: u64,
     pub is_done: bool,
+    /// Reason for which it left or was given up without the content.
+    pub failure: Option<String>,
     /// Its last state before the moment, or of all: time, loss and rate.
     pub last: Option<(f64, f64, f64)>,
 }
+
+/// Reasons for which a member leaves without a failure.
+const ENDINGS: [&str; 3] = ["done", "moved", "left"];
 
 impl Story {
     /// Returns a story without sessions. `moment` is the session time that will be explained.
@@ -196,6 +201,8 @@ impl Session {
                 member.host.clone_from(&host);
                 member.address = event.text("address").parse().ok().or(member.address);
                 member.is_done |= event.text("reason") == "done";
+                let failure = event.named("reason").filter(|reason| !ENDINGS.contains(&reason.as_str()));
+                member.failure = failure.filter(|_| event.name != "member_joined");
                 let what = event.name.trim_start_matches("member_").replace('_', " ");
                 let verb = if event.name == "member_given_up" { "was " } else { "" };
                 let why = event.named("reason").map(|why| format!(" ({why})")).unwrap_or_default();

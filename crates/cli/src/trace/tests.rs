@@ -176,7 +176,9 @@ fn damaged_traces_show_the_rest_and_other_files_are_refused() {
 
 #[test]
 fn plots_are_written_as_pages_and_figures() {
-    let written = session();
+    let mut written = session();
+    let gone = [("receiver", FAST.into()), ("host", "lab-08".into()), ("reason", "its disk is full".into())];
+    written.event(7.9, "member left", &gone);
     let place = written.place.path().join("rate");
     for (suffix, begin) in [("html", "<!doctype html>"), ("svg", "<svg"), ("pdf", "%PDF")] {
         let file = place.with_extension(suffix);
@@ -190,7 +192,9 @@ fn plots_are_written_as_pages_and_figures() {
             let bytes = std::fs::read(&file).expect("it was written");
             let text = String::from_utf8_lossy(&bytes);
             assert!(text.to_lowercase().starts_with(&begin.to_lowercase()), "{suffix}");
-            assert!(suffix != "html" || text.contains("\"host\":\"lab-07\""), "the page names the receiver");
+            let named = ["\"host\":\"lab-07\"", "\"state\":\"failed\"", "\"reason\":\"its disk is full\""];
+            let is_named = |words: &&str| suffix != "html" || text.contains(*words);
+            assert_eq!(named.iter().find(|words| !is_named(words)), None, "the page names the receivers");
         }
     }
     let refused = written.show("--out rate.png").expect_err("this form is unknown");

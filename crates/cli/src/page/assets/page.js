@@ -36,9 +36,10 @@
     return value === 0 ? "0 %" : value < 0.01 ? "<0.01 %" : value < 1 ? `${value.toFixed(2)} %` : `${value.toFixed(1)} %`;
   };
   const millis = (ms) => (ms == null ? "–" : `${ms.toFixed(1)} ms`);
-  const time = (seconds) => {
+  // `step` is the distance of two times that have to differ.
+  const time = (seconds, step = seconds < 10 ? 0.1 : 1) => {
     const whole = Math.floor(seconds), two = (n) => String(n).padStart(2, "0");
-    if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
+    if (seconds < 60) return `${seconds.toFixed(step < 0.1 ? 2 : step < 1 ? 1 : 0)} s`;
     const minutes = Math.floor(whole / 60);
     return minutes < 60 ? `${minutes}:${two(whole % 60)}` : `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(whole % 60)}`;
   };
@@ -428,7 +429,7 @@
       cursor: { y: false, drag: { x: true, y: false } },
       scales: { x: { time: false }, y: { range: (_, __, max) => [0, Math.max(1, max * 1.15)] }, loss: { range: (_, __, max) => [0, Math.max(0.1, max * 3)] } },
       axes: [
-        { ...axis, values: (_, all) => all.map((v) => time(v)) },
+        { ...axis, values: (_u, all, _axis, _space, step) => all.map((v) => time(v, step)) },
         { ...axis, size: 94, values: (_, all) => all.map((v) => rate(v)) },
         { ...axis, side: 1, scale: "loss", size: 50, grid: { show: false }, values: (_, all) => all.map((v) => `${Math.round(v * 100)} %`) },
       ],
