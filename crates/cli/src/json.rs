@@ -92,8 +92,8 @@ mod tests {
     use faircast::core::packet::ReceiverId;
     use faircast::event::{
         Busy, Condition, Counts, DryRunReport, Flow, HostComparison, HostOutcome, HostReport,
-        IncompleteReceiver, Joining, LayersReport, Limit, Progress, RateCut, ReceiverState, RelayBelow,
-        SlowAction, StreamReceived, Subscription, TransferName,
+        IncompleteReceiver, Joining, LayersReport, Limit, Progress, Queues, RateCut, ReceiverState,
+        RefusedPackets, RelayBelow, SlowAction, StreamReceived, Subscription, TransferName,
     };
     use faircast::norm::NormSendReport;
     use faircast::pgm::{PgmReceiveReport, PgmSendReport};
@@ -191,7 +191,7 @@ mod tests {
                 representative: Some("lab-07".into()),
                 receivers: 3,
                 verified: 1,
-                joining: Some(Joining {
+                joining: Some(Box::new(Joining {
                     joined: 1,
                     expected: Some(3),
                     absent: vec!["lab-08".into()],
@@ -200,7 +200,7 @@ mod tests {
                         reason: "its disk is full".into(),
                     }],
                     seconds_to_start: Some(3_600),
-                }),
+                })),
                 layers: Some(Subscription { joined: 3, of: 8 }),
                 limited_by: Some(Limit::Window),
                 window_of: Some("lab-07".into()),
@@ -220,11 +220,17 @@ mod tests {
                     host: Some("lab-07".into()),
                     cause: "loss",
                 }],
+                queues: Some(Queues {
+                    unwritten_bytes: 300,
+                    socket_bytes: 2_304,
+                    socket_size_bytes: 425_984,
+                }),
                 counts: Some(Box::new(Counts {
                     packets: 90,
                     lost: 0,
                     repairs: 4,
                     refused: 2,
+                    refused_by: RefusedPackets { replayed: 2, ..RefusedPackets::default() },
                     dropped_local: 0,
                     cuts: 1,
                 })),
@@ -240,6 +246,8 @@ mod tests {
                     loss: 0.25,
                     rtt: Some(Duration::from_micros(1_500)),
                     holds: false,
+                    dropped_local: 6,
+                    unwritten_bytes: 300,
                     repair_symbols: 3,
                     busy: Some(Busy { host: "lab-07".into(), activity: "renaming files", percent: 62 }),
                     receivers: 1,

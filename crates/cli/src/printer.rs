@@ -653,7 +653,7 @@ mod tests {
                 failed: failed.iter().map(incomplete).collect(),
                 seconds_to_start: (joined == 30).then_some(5_400),
             };
-            Progress { joining: Some(joining), ..halfway() }
+            Progress { joining: Some(Box::new(joining)), ..halfway() }
         };
         let line = |progress| progress_line(Role::Source, &progress);
         assert_eq!(line(joining(16, &[], &[])), "12 s  waiting: 14 of 30 receivers missing");

@@ -32,6 +32,7 @@ fn member(fake: &Fake, newest: Seq, hold: Span) -> Member {
         rate: 1e8,
         loss: 0.0,
         dropped_local: 0,
+        unwritten_bytes: 0,
         activity: Activity::Network,
         percent: 0,
         echo: Echo { seq: newest, hold },

@@ -129,9 +129,9 @@ pub mod event {
     pub use faircast_transport::dry_run::{DryRunReport, HostComparison};
     pub use faircast_transport::event::{
         Advice, Busy, Condition, Counts, Event, Flow, HostOutcome, HostReport, IncompleteReceiver, Joining,
-        LayersReport, Limit, MAX_UNSENT, Progress, RateCut, ReceiveReport, ReceiverOutcome, ReceiverReport,
-        ReceiverState, RelayBelow, SendReport, Setting, SlowAction, StreamReceived, StreamSent, Subscription,
-        TransferName, reasons,
+        LayersReport, Limit, MAX_UNSENT, Progress, Queues, RateCut, ReceiveReport, ReceiverOutcome,
+        ReceiverReport, ReceiverState, RefusedPackets, RelayBelow, SendReport, Setting, SlowAction,
+        StreamReceived, StreamSent, Subscription, TransferName, reasons,
     };
 }
 

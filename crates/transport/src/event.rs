@@ -1,5 +1,6 @@
 //! Events and reports of sessions.
 
+mod refused;
 mod states;
 
 use crate::dry_run::{DryRunReport, HostComparison};
@@ -9,8 +10,9 @@ use crate::receipts::{ReceiptReport, ReceiptsReport};
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::Rate;
 use faircast_wire::{Series, TransferId};
+pub use refused::RefusedPackets;
 use serde::{Deserialize, Serialize};
-pub use states::{Busy, Condition, Counts, RateCut, ReceiverState};
+pub use states::{Busy, Condition, Counts, Queues, RateCut, ReceiverState};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime};
@@ -310,7 +312,7 @@ pub struct Progress {
     /// Number of completed receivers (source).
     pub verified: u64,
     /// Receivers that have joined before the start (source).
-    pub joining: Option<Joining>,
+    pub joining: Option<Box<Joining>>,
     /// Joined layers (receiver of a layered session).
     pub layers: Option<Subscription>,
     /// At the source of a session with one rate: the factor that limited the rate in the last second.
@@ -323,6 +325,8 @@ pub struct Progress {
     pub busy: Vec<Busy>,
     /// Rate cuts of the last second, at most [`RateCut::LISTED`] (source).
     pub cuts: Vec<RateCut>,
+    /// Bytes that wait at this host (receiver); `None` with a foreign format.
+    pub queues: Option<Queues>,
     /// Counts since the start of the session; `None` with a foreign format.
     pub counts: Option<Box<Counts>>,
 }
@@ -587,6 +591,8 @@ pub struct SendReport {
     pub unsent_count: u64,
     /// Number of rejected packets: forged, replayed or damaged.
     pub refused: u64,
+    /// The same packets by reason.
+    pub refused_by: RefusedPackets,
     /// Advice, if receivers are incomplete and the cause is apparent.
     pub advice: Option<Advice>,
     /// Results of the layers of a live stream, the base layer first.
@@ -701,6 +707,8 @@ pub struct ReceiveReport {
     pub repaired_blocks: u64,
     /// Number of rejected packets: forged, replayed or damaged.
     pub refused: u64,
+    /// The same packets by reason.
+    pub refused_by: RefusedPackets,
     /// In signed content: number of complete blocks that the source has not signed.
     pub forged_blocks: u64,
     /// Number of datagrams that were dropped at a full socket buffer of this host.

@@ -115,6 +115,10 @@ pub struct MemberRecord {
     is_again: bool,
     /// Number of verified bytes.
     pub verified_bytes: u64,
+    /// Number of datagrams that its host has dropped.
+    pub dropped_local: u32,
+    /// Number of bytes that wait for its disk or its reader.
+    pub unwritten_bytes: u64,
     /// Fraction of packets lost.
     pub loss: f32,
     /// Present work of the member's host, and the progress of this work in percent.
@@ -273,6 +277,8 @@ impl Members {
         };
         member.blocks_missing = report.blocks_missing;
         member.verified_bytes = report.verified_bytes;
+        member.dropped_local = report.dropped_local;
+        member.unwritten_bytes = report.unwritten_bytes;
         member.rate = sensible(report.rate);
         if member.activity.0 == Activity::Verifying {
             member.resumed_bytes = report.verified_bytes;
@@ -604,6 +610,8 @@ impl MemberRecord {
             is_again: false,
             blocks_missing: report.blocks_missing,
             verified_bytes: report.verified_bytes,
+            dropped_local: report.dropped_local,
+            unwritten_bytes: report.unwritten_bytes,
             loss: 0.0,
             rate: sensible(report.rate),
             activity: (report.activity, report.percent),

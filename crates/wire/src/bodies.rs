@@ -306,6 +306,7 @@ body! {
         rate: BitRate, "received rate, in bit/s; not negative";
         loss: Fraction, "smoothed loss fraction, 0 to 1";
         dropped_local: u32, "number of datagrams dropped by the receiver's own host";
+        unwritten_bytes: u64, "number of bytes that wait for the receiver's disk or for the reader of its output";
         activity: Activity, "activity of the receiver's host";
         percent: u8, "progress of the activity, in percent";
         echo: Echo, "packet of the source that is answered";

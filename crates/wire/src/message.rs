@@ -332,6 +332,8 @@ pub struct Member {
     pub loss: f32,
     /// Number of datagrams that the receiver's host dropped (socket buffer overflows).
     pub dropped_local: u32,
+    /// Number of bytes that wait for the receiver's disk or for the reader of its output.
+    pub unwritten_bytes: u64,
     /// Activity of the receiver's host.
     pub activity: Activity,
     /// Progress of that activity, in percent.

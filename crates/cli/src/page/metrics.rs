@@ -11,7 +11,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 
 /// Maximum number of receivers with a label of their own. The others have one label together.
@@ -53,12 +53,18 @@ pub fn text(sample: &Sample) -> String {
 
 fn by_side(registry: &mut Registry, sides: &BTreeMap<Side, OfSide>) {
     let speed = || Some(Unit::Other("bytes_per_second".to_owned()));
-    let gauges: [BySide<f64>; 5] = [
+    let gauges: [BySide<f64>; 7] = [
         ("sessions", "Running sessions", None, |side| side.sessions as f64),
         ("rate", "Rate of the last second, with headers", speed(), |side| side.rate),
         ("allowed_rate", "Rate that congestion control allows", speed(), |side| side.allowed),
         ("loss", "Largest loss of the last second", Some(Unit::Other("ratio".to_owned())), |side| side.loss),
         ("round_trip", "Largest round-trip time", Some(Unit::Seconds), |side| side.round_trip),
+        ("disk_queue", "Received content that waits for the disk", Some(Unit::Bytes), |side| {
+            side.disk_queue as f64
+        }),
+        ("socket_queue", "Kernel memory of datagrams that wait in sockets", Some(Unit::Bytes), |side| {
+            side.socket_queue as f64
+        }),
     ];
     for (name, help, unit, value) in gauges {
         let family = Numbers::default();
@@ -67,15 +73,14 @@ fn by_side(registry: &mut Registry, sides: &BTreeMap<Side, OfSide>) {
         }
         register(registry, name, help, unit, family);
     }
-    let counters: [BySide<u64>; 7] = [
+    let counters: [BySide<u64>; 6] = [
         ("content", "Content that sessions have transferred", Some(Unit::Bytes), |side| {
             side.totals.moved_bytes
         }),
         ("packets", "Data packets sent or received", None, |side| side.totals.counts.packets),
         ("packets_lost", "Data packets that did not arrive", None, |side| side.totals.counts.lost),
         ("repairs", "Repair packets sent, or blocks repaired", None, |side| side.totals.counts.repairs),
-        ("packets_refused", "Forged, replayed or damaged packets", None, |side| side.totals.counts.refused),
-        ("datagrams_dropped", "Datagrams that the socket buffer dropped", None, |side| {
+        ("datagrams_dropped", "Datagrams that socket buffers of receivers dropped", None, |side| {
             side.totals.counts.dropped_local
         }),
         ("rate_cuts", "Rate cuts by congestion control", None, |side| side.totals.counts.cuts),
@@ -87,22 +92,40 @@ fn by_side(registry: &mut Registry, sides: &BTreeMap<Side, OfSide>) {
         }
         register(registry, name, help, unit, family);
     }
+    let refused = Family::<Labels, Counter>::default();
+    for (side, OfSide { totals, .. }) in sides {
+        let by_reason = totals.counts.refused_by;
+        let other = ("other", totals.counts.refused.saturating_sub(by_reason.total()));
+        for (reason, count) in by_reason.by_reason().into_iter().chain([other]) {
+            let labels = vec![("side", side.name().to_owned()), ("reason", reason.to_owned())];
+            refused.get_or_create(&labels).inc_by(count);
+        }
+    }
+    registry.register("packets_refused", "Refused packets by reason", refused);
 }
 
 /// The receivers of running sessions: their number by condition, and numbers of each.
 fn receivers(registry: &mut Registry, sample: &Sample) {
     let (members, rate, loss) = (Numbers::default(), Numbers::default(), Numbers::default());
-    let (verified, round_trip) = (Numbers::default(), Numbers::default());
+    let (verified, round_trip, queue) = (Numbers::default(), Numbers::default(), Numbers::default());
+    let mut named = BTreeSet::new();
     for condition in CONDITIONS {
         members.get_or_create(&vec![("state", condition_name(condition).to_owned())]).set(0.0);
     }
-    for (at, one) in sample.receivers.iter().enumerate() {
+    for one in &sample.receivers {
         let state = vec![("state", condition_name(one.state).to_owned())];
         members.get_or_create(&state).inc_by(one.receivers as f64);
-        let name = if at < MAX_NAMED { one.host.as_str() } else { OTHERS };
+        if named.len() < MAX_NAMED {
+            named.insert(one.host.as_str());
+        }
+        if one.state == Condition::Failed {
+            continue; // it has left, and a restarted receiver may have its name
+        }
+        let name = named.get(one.host.as_str()).copied().unwrap_or(OTHERS);
         let labels = vec![("receiver", name.to_owned())];
         rate.get_or_create(&labels).inc_by(one.rate.bps() / 8.0);
         verified.get_or_create(&labels).inc_by(one.verified_bytes as f64);
+        queue.get_or_create(&labels).inc_by(one.unwritten_bytes as f64);
         let largest = |family: &Numbers, value: f64| {
             let gauge = family.get_or_create(&labels);
             gauge.set(gauge.get().max(value));
@@ -125,6 +148,8 @@ fn receivers(registry: &mut Registry, sample: &Sample) {
         Unit::Bytes,
         verified,
     );
+    let help = "Received content that waits for the disk of a receiver";
+    registry.register_with_unit("receiver_disk_queue", help, Unit::Bytes, queue);
     let help = "Round-trip time to the receiver that limits the rate";
     registry.register_with_unit("receiver_round_trip", help, Unit::Seconds, round_trip);
 }

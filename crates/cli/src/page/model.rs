@@ -82,6 +82,9 @@ pub(super) struct OfSide {
     pub(super) loss: f64,
     /// Seconds.
     pub(super) round_trip: f64,
+    /// Bytes.
+    pub(super) disk_queue: u64,
+    pub(super) socket_queue: u64,
     pub(super) totals: Totals,
 }
 
@@ -104,6 +107,8 @@ struct Session {
     progress: Option<Versioned<Progress>>,
     points: History,
     receivers: BTreeMap<ReceiverId, Versioned<ReceiverState>>,
+    /// The receivers in the order in which they came.
+    order: Vec<ReceiverId>,
     notes: VecDeque<Versioned<Event>>,
     error: Option<Versioned<Value>>,
     end: Option<Versioned<Value>>,
@@ -118,6 +123,7 @@ impl Default for Session {
             progress: None,
             points: History::new(MAX_POINTS),
             receivers: BTreeMap::new(),
+            order: Vec::new(),
             notes: VecDeque::new(),
             error: None,
             end: None,
@@ -222,7 +228,8 @@ impl Model {
                 self.totals.entry(Side::of(progress)).or_default().add(Totals::of(progress), last);
             }
             Event::Receivers { receivers } => {
-                receivers.iter().for_each(|one| session.set(version, one.clone()));
+                let dropped: u64 = receivers.iter().map(|one| session.set(version, one.clone())).sum();
+                self.totals.entry(Side::Source).or_default().counts.dropped_local += dropped;
             }
             Event::Left { receiver, verified, reason, .. } => {
                 if let Some(Versioned(_, known)) = session.receivers.get(receiver) {
@@ -315,6 +322,9 @@ impl Model {
             side.allowed += progress.allowed.map_or(0.0, |rate| rate.bps() / 8.0);
             side.loss = side.loss.max(progress.loss);
             side.round_trip = side.round_trip.max(progress.rtt.unwrap_or_default().as_secs_f64());
+            let queues = progress.queues.unwrap_or_default();
+            side.disk_queue += queues.unwritten_bytes;
+            side.socket_queue += queues.socket_bytes;
         }
         Sample {
             command: self.command,
@@ -322,7 +332,7 @@ impl Model {
             complete: self.complete,
             incomplete: self.incomplete,
             receivers: running
-                .flat_map(|session| session.receivers.values())
+                .flat_map(|session| session.order.iter().filter_map(|id| session.receivers.get(id)))
                 .map(|Versioned(_, one)| Arc::clone(one))
                 .collect(),
         }
@@ -353,7 +363,8 @@ impl Totals {
     /// Returns the counts of the report of a session, and these counts where the report has none.
     fn at_end(self, report: &Value) -> Totals {
         let at_end = |name: &str, seen| report[name].as_u64().unwrap_or(seen);
-        let Counts { packets, lost, repairs, refused, dropped_local, cuts } = self.counts;
+        let Counts { packets, lost, repairs, refused, refused_by, dropped_local, cuts } = self.counts;
+        let by_reason = serde_json::from_value(report["refused_by"].clone());
         Totals {
             moved_bytes: at_end("moved_bytes", self.moved_bytes),
             counts: Counts {
@@ -361,6 +372,7 @@ impl Totals {
                 lost: at_end("lost", lost),
                 repairs: at_end("repaired_blocks", repairs),
                 refused: at_end("refused", refused),
+                refused_by: by_reason.unwrap_or(refused_by),
                 dropped_local: at_end("dropped_local", dropped_local),
                 cuts: at_end("cuts", cuts),
             },
@@ -369,7 +381,8 @@ impl Totals {
 
     /// Adds what a session has counted since `last`. A count that has fallen adds nothing.
     fn add(&mut self, now: Totals, last: Totals) {
-        let Counts { packets, lost, repairs, refused, dropped_local, cuts } = &mut self.counts;
+        let Counts { packets, lost, repairs, refused, refused_by, dropped_local, cuts } = &mut self.counts;
+        refused_by.add_since(&now.counts.refused_by, &last.counts.refused_by);
         for (total, now, last) in [
             (&mut self.moved_bytes, now.moved_bytes, last.moved_bytes),
             (packets, now.counts.packets, last.counts.packets),
@@ -392,12 +405,20 @@ impl<T> Versioned<T> {
 }
 
 impl Session {
-    fn set(&mut self, version: u64, state: ReceiverState) {
-        let known = self.receivers.get(&state.receiver);
-        let is_same = known.is_some_and(|Versioned(_, known)| **known == state);
-        if !is_same && (known.is_some() || self.receivers.len() < MAX_RECEIVERS) {
+    /// Stores the state of a receiver. Returns the number of datagrams that its host has dropped since the last state.
+    fn set(&mut self, version: u64, state: ReceiverState) -> u64 {
+        let known = self.receivers.get(&state.receiver).map(|Versioned(_, known)| known);
+        if known.is_none() {
+            if self.receivers.len() >= MAX_RECEIVERS {
+                return 0;
+            }
+            self.order.push(state.receiver);
+        }
+        let dropped = state.dropped_local.saturating_sub(known.map_or(0, |known| known.dropped_local));
+        if known.is_none_or(|known| **known != state) {
             self.receivers.insert(state.receiver, Versioned::new(version, state));
         }
+        dropped
     }
 
     fn add_note(&mut self, version: u64, event: &Event) {

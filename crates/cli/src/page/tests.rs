@@ -5,7 +5,8 @@ use super::{Of, Page, Record, Serves};
 use crate::args::OutputOptions;
 use crate::json::Line;
 use faircast::event::{
-    Condition, Counts, IncompleteReceiver, Limit, Progress, RateCut, ReceiverState, RelayBelow,
+    Condition, Counts, IncompleteReceiver, Limit, Progress, Queues, RateCut, ReceiverState, RefusedPackets,
+    RelayBelow,
 };
 use faircast::{Event, Rate, ReceiverId, SendReport};
 use serde_json::{Value, json, to_value};
@@ -89,6 +90,8 @@ fn progress(second: u64) -> Progress {
             packets: 900 * second,
             repairs: 9 * second,
             cuts: second,
+            refused: 3,
+            refused_by: RefusedPackets { malformed: 1, replayed: 2, ..RefusedPackets::default() },
             ..Counts::default()
         })),
         ..Progress::default()
@@ -106,6 +109,8 @@ fn receiver(number: u64, host: &str, state: Condition) -> ReceiverState {
         loss: 0.04,
         rtt: (number == 1).then_some(Duration::from_micros(12_340)),
         holds: false,
+        dropped_local: 0,
+        unwritten_bytes: 0,
         repair_symbols: 7,
         busy: None,
         receivers: 1,
@@ -118,7 +123,11 @@ fn receivers() -> Event {
     let receivers = vec![
         receiver(1, "lab-07", Condition::Receiving),
         receiver(2, "lab-08", Condition::Receiving),
-        receiver(3, "lab-09", Condition::Silent),
+        ReceiverState {
+            unwritten_bytes: 48_000_000,
+            dropped_local: 5,
+            ..receiver(3, "lab-09", Condition::Silent)
+        },
     ];
     Event::Receivers { receivers }
 }
@@ -379,6 +388,8 @@ fn browser_shows_the_numbers_of_the_events() {
     }
     shown("7.0 s: cut from 6.00 Mbit/s to 3.00 Mbit/s, loss reported by lab-07");
     shown("relay-b: 1 of 5 receivers done");
+    shown("3: 2 replayed, 1 damaged or no packet");
+    shown("disk keeps up, 48.0 MB wait for it; its socket buffer dropped 5 datagrams");
     // The worst receiver is first.
     let place =
         |label: &str| dom.find(&format!("aria-label=\"{label}")).unwrap_or_else(|| panic!("{label}: {dom}"));
@@ -408,25 +419,94 @@ fn counters_never_fall_while_sessions_come_and_go() {
     for session in 1..=3 * MAX_SESSIONS as u64 {
         let of = Of { session, branch: None };
         for second in 1..=3 {
-            let counts = Counts { packets: 100 * second, lost: second, ..Counts::default() };
-            let now = Progress { counts: Some(Box::new(counts)), ..of_serve.clone() };
+            let refused_by = RefusedPackets { session: 2 * second, ..RefusedPackets::default() };
+            let refused = 3 * second;
+            let counts =
+                Counts { packets: 100 * second, lost: second, refused, refused_by, ..Counts::default() };
+            let queues = Queues { unwritten_bytes: 7_000, socket_bytes: 2_304, ..Queues::default() };
+            let counts = Some(Box::new(counts));
+            let now = Progress { counts, queues: Some(queues), ..of_serve.clone() };
             model.note(of, &Event::Progress(now));
             let values = metrics(&model);
             for (name, value) in values.iter().filter(|(name, _)| name.contains("_total")) {
                 assert!(*value >= last.get(name).copied().unwrap_or(0.0), "{name}: {value} after {last:?}");
             }
             assert_eq!(values["faircast_sessions{side=\"receiver\"}"], 1.0);
+            assert_eq!(values["faircast_disk_queue_bytes{side=\"receiver\"}"], 7_000.0);
+            assert_eq!(values["faircast_socket_queue_bytes{side=\"receiver\"}"], 2_304.0);
             last = values;
         }
-        let report = json!({ "event": "done", "ok": session % 2 == 0, "packets": 310, "lost": 3, "moved_bytes": 5_500 });
+        let report = json!({ "event": "done", "ok": session % 2 == 0, "packets": 310, "lost": 3, "moved_bytes": 5_500,
+            "refused": 10, "refused_by": RefusedPackets { session: 6, replayed: 1, ..RefusedPackets::default() } });
         model.end(of, report);
     }
     let (sessions, values) = (3.0 * MAX_SESSIONS as f64, metrics(&model));
     assert_eq!(values["faircast_packets_total{side=\"receiver\"}"], 310.0 * sessions);
     assert_eq!(values["faircast_packets_lost_total{side=\"receiver\"}"], 3.0 * sessions);
     assert_eq!(values["faircast_content_bytes_total{side=\"receiver\"}"], 5_500.0 * sessions);
+    for (reason, count) in [("session", 6.0), ("replayed", 1.0), ("malformed", 0.0), ("other", 3.0)] {
+        let refused = format!("faircast_packets_refused_total{{side=\"receiver\",reason=\"{reason}\"}}");
+        assert_eq!(values[&refused], count * sessions, "{reason}");
+    }
+    assert_eq!(values["faircast_disk_queue_bytes{side=\"receiver\"}"], 0.0);
     assert_eq!(values["faircast_sessions_ended_total{outcome=\"complete\"}"], sessions / 2.0);
     assert_eq!(values["faircast_sessions{side=\"receiver\"}"], 0.0);
+}
+
+/// A day of a relay, in synthetic events: sessions of 18 minutes with pauses, one of them with many receivers, whose processes fail
+/// after six minutes and come back under their names. A scrape each minute.
+#[test]
+fn counters_never_fall_in_a_day_of_1_440_scrapes() {
+    let mut model = Model::new("relay", "run");
+    let (mut last, mut dropped, mut most) = (BTreeMap::<String, f64>::new(), BTreeMap::new(), 0);
+    for minute in 0..1_440 {
+        let (session, within) = (minute / 20, minute % 20);
+        let (upstream, branch) = (Of { session, branch: None }, Of { session, branch: Some(0) });
+        let group = if session == 5 { 1_200 } else { 20 };
+        let joined = if within < 18 { group.min(group * (within + 1) / 8) } else { 0 };
+        let id = |host: u64, life: u64| 1 + (session * 10_000 + host) * 10 + life;
+        let mut states = Vec::new();
+        for host in 0..joined {
+            let (life, age) = ((within + host) / 6, (within + host) % 6);
+            if let Some(receiver) = ReceiverId::new(id(host, life.saturating_sub(1))).filter(|_| age == 0) {
+                let (host, reason) = (format!("host-{host}"), Some("silent".to_owned()));
+                model.note(branch, &Event::Left { receiver, host, verified: false, reason });
+            }
+            dropped.insert(id(host, life), age);
+            let one = receiver(id(host, life), &format!("host-{host}"), Condition::Receiving);
+            states.push(ReceiverState { dropped_local: age, ..one });
+        }
+        for some in states.chunks(ReceiverState::LISTED) {
+            model.note(branch, &Event::Receivers { receivers: some.to_vec() });
+        }
+        if joined > 0 {
+            model.note(branch, &Event::Progress(progress(within)));
+            model.note(upstream, &Event::Progress(Progress { allowed: None, ..progress(within) }));
+        } else if within == 18 {
+            for of in [upstream, branch] {
+                model.end(of, json!({ "event": "done", "ok": session % 3 > 0, "packets": 20_000 }));
+            }
+        }
+        let values = metrics(&model);
+        for (name, before) in last.iter().filter(|(name, _)| name.contains("_total")) {
+            assert!(values.get(name).is_some_and(|now| now >= before), "{minute}: {name} after {before}");
+        }
+        let rates: BTreeMap<_, _> =
+            values.iter().filter(|(name, _)| name.starts_with("faircast_receiver_rate")).collect();
+        assert_eq!(rates.len() as u64, joined.min(1_001), "{minute}");
+        assert_eq!(rates.values().copied().sum::<f64>(), joined as f64 * 3e6 / 8.0, "{minute}");
+        let kept = last.keys().filter(|name| name.starts_with("faircast_receiver_rate"));
+        assert!(joined == 0 || kept.into_iter().all(|name| rates.contains_key(name)), "{minute}");
+        most = most.max(values.len());
+        last = values;
+    }
+    assert!(most > 4_000 && most < 4 * 1_001 + 100, "{most} series");
+    for side in ["source", "receiver"] {
+        assert_eq!(last[&format!("faircast_packets_total{{side=\"{side}\"}}")], 72.0 * 20_000.0);
+    }
+    let all = dropped.values().sum::<u64>() as f64;
+    assert_eq!(last["faircast_datagrams_dropped_total{side=\"source\"}"], all);
+    assert_eq!(last["faircast_sessions_ended_total{outcome=\"incomplete\"}"], 2.0 * 24.0);
 }
 
 #[test]
@@ -440,6 +520,8 @@ fn metrics_equal_the_events_and_name_at_most_1_000_receivers() {
     assert_eq!(values["faircast_receivers{state=\"failed\"}"], 0.0);
     assert_eq!(values["faircast_receiver_loss_ratio{receiver=\"lab-07\"}"], 0.04);
     assert_eq!(values["faircast_receiver_round_trip_seconds{receiver=\"lab-07\"}"], 0.012_34);
+    assert_eq!(values["faircast_receiver_disk_queue_bytes{receiver=\"lab-09\"}"], 48e6);
+    assert_eq!(values["faircast_datagrams_dropped_total{side=\"source\"}"], 5.0);
     // The dashboard and the alert rules use only metrics that exist.
     for file in ["monitoring/grafana.json", "monitoring/alerts.yml"] {
         let text = std::fs::read_to_string(crate::schema::docs(file)).expect("the file is there");

@@ -217,6 +217,8 @@ fn receivers(session: &Session) -> Vec<ReceiverState> {
             loss,
             rtt: None,
             holds: false,
+            dropped_local: 0,
+            unwritten_bytes: 0,
             repair_symbols: 0,
             busy: None,
             receivers: 1,

@@ -1,5 +1,6 @@
 //! States of receivers, rate cuts and counts of a session.
 
+use super::refused::RefusedPackets;
 use crate::json;
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::Rate;
@@ -46,10 +47,23 @@ pub struct Counts {
     pub repairs: u64,
     /// Number of rejected packets: forged, replayed or damaged.
     pub refused: u64,
+    /// The same packets by reason.
+    pub refused_by: RefusedPackets,
     /// Number of datagrams that the socket buffer of this host dropped (receiver).
     pub dropped_local: u64,
     /// Number of rate cuts (source).
     pub cuts: u64,
+}
+
+/// Bytes that wait at a receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Queues {
+    /// Number of verified bytes that wait for the disk, or for the reader of the output.
+    pub unwritten_bytes: u64,
+    /// Kernel memory of the datagrams that wait in the socket's buffer, bytes.
+    pub socket_bytes: u64,
+    /// Maximum of `socket_bytes`. Further datagrams are dropped.
+    pub socket_size_bytes: u64,
 }
 
 /// A rate cut by the congestion control.
@@ -99,6 +113,10 @@ pub struct ReceiverState {
     pub rtt: Option<Duration>,
     /// Whether its window limited the rate in the last second: its disk, its processor or the reader of its output is too slow.
     pub holds: bool,
+    /// Number of datagrams that the socket buffer of its host has dropped.
+    pub dropped_local: u64,
+    /// Number of bytes that wait for its disk, or for the reader of its output.
+    pub unwritten_bytes: u64,
     /// Number of symbols that it has requested.
     pub repair_symbols: u64,
     /// Work on files in progress, as in [`Progress::busy`](super::Progress::busy).

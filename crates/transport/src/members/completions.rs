@@ -214,6 +214,7 @@ mod tests {
             rate: 8e6,
             loss: 0.0,
             dropped_local: 0,
+            unwritten_bytes: 0,
             activity: faircast_wire::Activity::Network,
             percent: 0,
             echo: Echo { seq: Seq(1), hold: Span::ZERO },

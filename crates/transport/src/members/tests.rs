@@ -30,6 +30,7 @@ fn because(reason: u8, number: u64, state: MemberState) -> Report {
         rate: 0.0,
         loss: 0.0,
         dropped_local: 0,
+        unwritten_bytes: 0,
         activity: faircast_wire::Activity::Network,
         percent: 0,
         echo: Echo { seq: Seq(0), hold: Span::ZERO },

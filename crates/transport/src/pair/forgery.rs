@@ -1,6 +1,7 @@
 //! Hosts without the key that repeat, damage and forge datagrams.
 
 use super::*;
+use crate::event::RefusedPackets;
 use faircast_core::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use faircast_wire::{DataPacket, GroupKey, Member, MemberState, Message, Name, Words, encode, encode_data};
 use std::net::SocketAddr;
@@ -24,9 +25,9 @@ enum Attack {
     Invent,
 }
 
-/// Runs one transfer under attack. Returns its duration in seconds, and the source's numbers of sent packets and refused
-/// datagrams.
-fn run(key: Option<GroupKey>, attack: Attack) -> (f64, u64, u64) {
+/// Runs one transfer under attack. Returns its duration in seconds, the source's number of sent packets, and the datagrams that the
+/// source and a receiver have refused.
+fn run(key: Option<GroupKey>, attack: Attack) -> (f64, u64, [RefusedPackets; 2]) {
     let mut net = Net::new(11).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     let all = net.receivers_with(2, Link::millis(5).losing(0.002), Link::millis(5), None, key.clone());
     let offer = Offer::bytes(10_000_000).expect(2);
@@ -42,7 +43,9 @@ fn run(key: Option<GroupKey>, attack: Attack) -> (f64, u64, u64) {
     }
     net.assert_all_verified(source, all);
     let report = net.sources[source].report();
-    (report.duration.as_secs_f64(), report.packets, report.refused)
+    let received = net.receivers[0].report();
+    assert_eq!(received.refused, received.refused_by.total());
+    (report.duration.as_secs_f64(), report.packets, [report.refused_by, received.refused_by])
 }
 
 type Overheard = Vec<(Time, usize, Vec<u8>)>;
@@ -99,13 +102,17 @@ fn invent(net: &mut Net, source: usize) {
     }
 }
 
-fn assert_harmless(key: Option<GroupKey>, attacks: &[(&str, Attack)]) {
+fn assert_harmless(key: Option<GroupKey>, attacks: &[(&str, Attack, [&str; 2])]) {
     let (seconds, packets, _) = run(key.clone(), Attack::None);
-    for (name, attack) in attacks {
+    for (name, attack, reasons) in attacks {
         let (took, sent, refused) = run(key.clone(), *attack);
         println!(
-            "{name}: {took:.2} s (else {seconds:.2}), {sent} packets (else {packets}), {refused} refused"
+            "{name}: {took:.2} s (else {seconds:.2}), {sent} packets (else {packets}), {refused:?} refused"
         );
+        for (refused, reason) in refused.iter().zip(reasons) {
+            let most = refused.by_reason().into_iter().max_by_key(|(_, count)| *count);
+            assert!(most.is_some_and(|(most, count)| most == *reason && count > 0), "{name}: {refused:?}");
+        }
         assert!((took / seconds - 1.0).abs() < 0.05, "{name}: {took} s instead of {seconds}");
         assert!(
             (sent as f64 / packets as f64 - 1.0).abs() < 0.05,
@@ -116,13 +123,17 @@ fn assert_harmless(key: Option<GroupKey>, attacks: &[(&str, Attack)]) {
 
 #[test]
 fn host_without_the_key_does_not_disturb_a_sealed_session() {
-    let attacks = [("replayed", Attack::Replay), ("damaged", Attack::Damage), ("invented", Attack::Invent)];
+    let attacks = [
+        ("replayed", Attack::Replay, ["replayed"; 2]),
+        ("damaged", Attack::Damage, ["replayed"; 2]), // the number of a packet is compared before its seal
+        ("invented", Attack::Invent, ["unauthentic", "implausible"]),
+    ];
     assert_harmless(Some(key()), &attacks);
 }
 
 #[test]
 fn damaged_datagrams_do_not_disturb_an_open_session() {
-    assert_harmless(None, &[("damaged, open", Attack::Damage)]);
+    assert_harmless(None, &[("damaged, open", Attack::Damage, ["malformed"; 2])]);
 }
 
 #[test]
@@ -148,6 +159,7 @@ fn far_away(net: &mut Net, source: usize, number: u32) {
         rate: 0.0,
         loss: 0.0,
         dropped_local: 0,
+        unwritten_bytes: 0,
         activity: faircast_wire::Activity::Network,
         percent: 0,
         echo: Echo { seq: Seq(0), hold: Span::ZERO },

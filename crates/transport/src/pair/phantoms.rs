@@ -67,6 +67,7 @@ impl Crowd {
                 rate: 0.0,
                 loss: 0.0,
                 dropped_local: 0,
+                unwritten_bytes: 0,
                 activity: faircast_wire::Activity::Network,
                 percent: 0,
                 echo: Echo { seq: Seq(next.0 - 1), hold: Span::ZERO },

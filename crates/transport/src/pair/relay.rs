@@ -224,6 +224,7 @@ fn joining(session: SessionId) -> Vec<u8> {
         rate: 0.0,
         loss: 0.0,
         dropped_local: 0,
+        unwritten_bytes: 0,
         activity: faircast_wire::Activity::Network,
         percent: 0,
         echo: Echo { seq: Seq((1 << 62) - 1), hold: Span::ZERO },

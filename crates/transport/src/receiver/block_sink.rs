@@ -447,7 +447,12 @@ impl BlockSink {
 
     /// Whether the bytes that are being written to the disk, plus `more`, exceed the limit.
     pub(super) fn is_behind(&self, more: u64) -> bool {
-        let written = match &self.to {
+        self.exceeds(more + self.waiting_for_disk())
+    }
+
+    /// Returns the number of bytes that are being written to the disk.
+    fn waiting_for_disk(&self) -> u64 {
+        match &self.to {
             // Blocks that wait for the manifest are included, because they are written as soon as a job has read the manifest.
             ContentSink::Files(storage) if !storage.is_idle() => {
                 storage.ledger().bytes_written() + self.waiting_bytes as u64
@@ -455,8 +460,7 @@ impl BlockSink {
             ContentSink::Stream { waiting: Some(waiting @ Unwritten::InFile(_)), .. } => waiting.bytes(),
             ContentSink::Opening { .. } | ContentSink::Preparing { .. } => self.waiting_bytes as u64,
             _ => 0,
-        };
-        self.exceeds(more + written)
+        }
     }
 
     /// Whether this number of bytes exceeds the memory for bytes that wait for the disk.
@@ -584,6 +588,11 @@ impl BlockSink {
             ContentSink::Stream { waiting: Some(waiting @ Unwritten::Unread(_)), .. } => waiting.bytes(),
             _ => 0,
         }
+    }
+
+    /// Returns the number of verified bytes that wait for the disk or for the reader of the output.
+    pub(super) fn unwritten_bytes(&self) -> u64 {
+        self.waiting_for_disk() + self.waiting_for_output()
     }
 
     pub(super) fn spoiled_bytes(&self) -> u64 {

@@ -72,7 +72,7 @@ impl ReceiverSession {
             return self.yield_to(session, &announce, now);
         }
         if let Err(why) = self.trust_in(session, &announce) {
-            self.totals.refused += 1;
+            self.totals.refused.unauthentic += 1;
             return self.object(session, from, why, now);
         }
         if let Some(stream) = &mut self.stream {
@@ -106,7 +106,7 @@ impl ReceiverSession {
             };
             let is_vain = !is_other && self.is_no_better(from, now);
             if !self.may_move() || !self.is_quiet(now) || !is_wanted || is_vain {
-                self.totals.refused += u64::from(!is_other);
+                self.totals.refused.sender += u64::from(!is_other);
                 if is_other && self.phase == Phase::Receiving {
                     self.object_to_another(session, &announce, from, now);
                 }
@@ -569,7 +569,8 @@ impl ReceiverSession {
             blocks_missing: stream.sink.missing(),
             rate: self.totals.rate.bps() as f32,
             loss: loss.unwrap_or(self.totals.lost as f32 / packets as f32),
-            dropped_local: self.totals.dropped_local.min(u64::from(u32::MAX)) as u32,
+            dropped_local: self.totals.backlog.dropped.min(u64::from(u32::MAX)) as u32,
+            unwritten_bytes: stream.sink.unwritten_bytes(),
             activity,
             percent,
             echo: echo(stream, now),
@@ -651,7 +652,7 @@ impl ReceiverSession {
 
     /// Records the fill level of the base group's socket buffer, and the number of datagrams that this buffer has dropped.
     pub(super) fn on_backlog(&mut self, backlog: Backlog, now: Time) {
-        self.totals.dropped_local = backlog.dropped;
+        self.totals.backlog = backlog;
         let Some(stream) = &mut self.stream else { return };
         // A host that is too slow for its layers should leave layers instead of slowing the group. So the scheme counts drops of
         // the host's own buffers as drops of the path.

@@ -43,9 +43,9 @@ mod window;
 
 use crate::backoff::RequestBackoff;
 use crate::config::{Destination, Durability, FilePolicy, ReplayPolicy};
-use crate::endpoint::Transmit;
+use crate::endpoint::{Backlog, Transmit};
 use crate::error::{EndReason, Error, JoinObstacle, StartError, TransferError};
-use crate::event::{Event, Setting};
+use crate::event::{Event, RefusedPackets, Setting};
 use crate::members::{alive_every, stretched};
 use crate::object::Finished;
 use crate::object::host::disk::Disk;
@@ -288,8 +288,9 @@ struct Totals {
     rate: Rate,
     lost_last: u64,
     packets_last: u64,
-    refused: u64,
-    dropped_local: u64,
+    refused: RefusedPackets,
+    /// The latest fill of the socket's buffer.
+    backlog: Backlog,
     symbols: u64,
     symbols_needed: u64,
     repaired: u64,
@@ -385,11 +386,12 @@ impl ReceiverSession {
             }
             (from, is_handed_on) = self.author(bytes, from, now);
         }
-        if self.is_from_elsewhere(bytes, from)
-            || self.is_uninvited(bytes, from)
-            || self.is_implausible(bytes, arrived)
-        {
-            self.totals.refused += 1;
+        if self.is_from_elsewhere(bytes, from) || self.is_uninvited(bytes, from) {
+            self.totals.refused.sender += 1;
+            return;
+        }
+        if self.is_implausible(bytes, arrived) {
+            self.totals.refused.implausible += 1;
             return;
         }
         let raw = self.raw_for_children(bytes);
@@ -419,7 +421,7 @@ impl ReceiverSession {
         }
         let Some(stream) = &mut self.stream else { return };
         if stream.session != session || stream.source != from {
-            self.totals.refused += 1;
+            self.totals.refused.session += 1;
             return;
         }
         self.clocks.received_at = now;
@@ -445,7 +447,7 @@ impl ReceiverSession {
                 let progressed = stream.sink.on_page(&page, now, &mut self.rng);
                 self.progressed(progressed, now);
             }
-            _ => self.totals.refused += 1,
+            _ => self.totals.refused.unexpected += 1,
         }
     }
 
@@ -464,7 +466,7 @@ impl ReceiverSession {
         let Some(stream) = &mut self.stream else { return };
         let Some(input) = stream.layers.on_packet(packet.layer, packet.data.seq, packet.data.signal, arrived)
         else {
-            self.totals.refused += 1;
+            self.totals.refused.implausible += 1;
             return;
         };
         self.totals.packets += 1;
@@ -694,7 +696,7 @@ impl ReceiverSession {
         if matches!(error, OpenError::OtherSession(_) | OpenError::NotAnnounced(_)) {
             return;
         }
-        self.totals.refused += 1;
+        self.totals.refused.count(error);
         self.seen = match error {
             OpenError::NeedsKey(session) => return self.object(*session, from, JoinObstacle::Sealed, now),
             OpenError::Unsealed(session) => return self.object(*session, from, JoinObstacle::Unsealed, now),

@@ -204,7 +204,8 @@ impl ReceiverSession {
             Ok((session, Message::Order(word))) if word.to == self.setup.id => {
                 self.on_word(session, &word, from, now)
             }
-            _ => self.totals.refused += 1,
+            Ok(_) => self.totals.refused.sender += 1,
+            Err(error) => self.totals.refused.count(&error),
         }
         true
     }

@@ -1,7 +1,7 @@
 //! The progress report of a receiver, once a second.
 
 use super::ReceiverSession;
-use crate::event::{Busy, Counts, Event, Progress};
+use crate::event::{Busy, Counts, Event, Progress, Queues};
 use faircast_core::time::{Rate, Time};
 
 impl ReceiverSession {
@@ -32,12 +32,18 @@ impl ReceiverSession {
             relays: Vec::new(),
             busy: stream.sink.activity().map(|now| Busy::new(&self.setup.host, now)).into_iter().collect(),
             cuts: Vec::new(),
+            queues: Some(Queues {
+                unwritten_bytes: stream.sink.unwritten_bytes(),
+                socket_bytes: self.totals.backlog.used,
+                socket_size_bytes: self.totals.backlog.capacity,
+            }),
             counts: Some(Box::new(Counts {
                 packets: self.totals.packets,
                 lost: self.totals.lost,
                 repairs: self.totals.repaired,
-                refused: self.totals.refused,
-                dropped_local: self.totals.dropped_local,
+                refused: self.totals.refused.total(),
+                refused_by: self.totals.refused,
+                dropped_local: self.totals.backlog.dropped,
                 cuts: 0,
             })),
         };

@@ -608,6 +608,10 @@ impl SymbolSink for Reassembly {
         self.place.stored_bytes()
     }
 
+    fn unwritten_bytes(&self) -> u64 {
+        self.place.unwritten_bytes()
+    }
+
     fn unfinished(&self) -> Vec<(String, u64)> {
         self.place.unfinished()
     }

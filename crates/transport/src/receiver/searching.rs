@@ -224,6 +224,7 @@ impl ReceiverSession {
             rate: 0.0,
             loss: 0.0,
             dropped_local: 0,
+            unwritten_bytes: 0,
             activity: faircast_wire::Activity::Network,
             percent: 0,
             echo: NOTHING_YET,

@@ -318,6 +318,10 @@ impl SymbolSink for Streams {
         self.verified_bytes()
     }
 
+    fn unwritten_bytes(&self) -> u64 {
+        self.waiting() as u64
+    }
+
     fn symbols(&self) -> SymbolCounts {
         let decoded = self.lanes.iter().map(|lane| lane.blocks.decoded).sum();
         SymbolCounts { received: self.symbols, needed: self.symbols_needed, decoded }

@@ -215,6 +215,11 @@ pub(crate) trait SymbolSink: Send {
     /// Returns the number of verified and stored bytes, from which a restarted receiver continues.
     fn stored_bytes(&self) -> u64;
 
+    /// Returns the number of bytes that wait for the disk or for the reader of the output.
+    fn unwritten_bytes(&self) -> u64 {
+        0
+    }
+
     /// Returns the names of the files that lack content, with their numbers of missing bytes, as far as they are known.
     fn unfinished(&self) -> Vec<(String, u64)> {
         Vec::new()

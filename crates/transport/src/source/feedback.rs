@@ -43,7 +43,7 @@ impl SourceSession {
         let (seq, mut message) = match self.codec.open(bytes, from) {
             Ok(opened) => opened,
             Err(error) => {
-                self.counts.refused += 1;
+                self.counts.refused.count(&error);
                 self.events.extend(self.refusals.on_unopened(&error, from).map(Event::warning));
                 return;
             }
@@ -54,7 +54,7 @@ impl SourceSession {
             return;
         }
         if !self.is_believed(&message, from, now) {
-            self.counts.refused += 1;
+            self.counts.refused.sender += 1;
             return;
         }
         self.scope.received(&message, now);
@@ -80,7 +80,7 @@ impl SourceSession {
             | Message::Token(_)
             | Message::Invite(_)
             | Message::Order(_)
-            | Message::Refusal(_) => self.counts.refused += 1,
+            | Message::Refusal(_) => self.counts.refused.unexpected += 1,
             Message::Tree(tree) => self.members.on_tree(tree),
             Message::Verified(verified) => {
                 self.members.on_verified(verified);
@@ -234,7 +234,7 @@ impl SourceSession {
                 // A block that failed verification is sent again as a whole.
                 let cost = if wrong { all } else { need.symbols.min(all) };
                 if !self.may_ask_for(from, place, cost) {
-                    self.counts.refused += 1;
+                    self.counts.refused.implausible += 1;
                     return;
                 }
                 let held = request.held.iter().find(|held| held.block == block);
@@ -258,7 +258,7 @@ impl SourceSession {
         // An echo of number 0 is valid even if the layer has sent no packet: it means that the receiver has none.
         let sent = self.next_seqs.get(usize::from(report.layer.0)).map(|next| next.0.max(1));
         if sent.is_none_or(|next| report.content.echo().seq.0 >= next) {
-            self.counts.refused += 1;
+            self.counts.refused.implausible += 1;
             return;
         }
         if report.layer == BASE {
@@ -305,7 +305,7 @@ impl SourceSession {
             return;
         }
         if !self.windows.on_window(window, self.next_seqs[0], now) {
-            self.counts.refused += 1;
+            self.counts.refused.implausible += 1;
             return;
         }
         let alive = Report {

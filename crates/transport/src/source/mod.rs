@@ -40,7 +40,7 @@ use crate::day_limits::DayLimits;
 use crate::dry_run::Comparisons;
 use crate::endpoint::Transmit;
 use crate::error::{Error, SystemError, seconds};
-use crate::event::{Event, RateCut, RelayBelow};
+use crate::event::{Event, RateCut, RefusedPackets, RelayBelow};
 use crate::members::{MemberRecord, Members, Pace, Tally};
 use crate::object::ObjectError;
 use crate::trace::{Call, RELAY, SOURCE, Scope};
@@ -268,7 +268,7 @@ struct Counts {
     /// Duration for which windows had held the source at the last progress event.
     held_last: Span,
     repairs: u64,
-    refused: u64,
+    refused: RefusedPackets,
 }
 
 impl SourceSession {

@@ -153,7 +153,7 @@ impl SourceSession {
     pub(super) fn on_receipt(&mut self, receipt: &Receipt, now: Time) {
         self.members.on_sign_of_life(receipt.from, now);
         if !self.members.may_sign(receipt) {
-            self.counts.refused += 1;
+            self.counts.refused.sender += 1;
             return;
         }
         let is_here = match self.scheduler.pass_receipt(receipt) {
@@ -173,7 +173,7 @@ impl SourceSession {
             return true;
         }
         if receipt.comparison.is_some() {
-            self.counts.refused += 1;
+            self.counts.refused.unexpected += 1;
             return false;
         }
         let taken = self.receipts.take(receipt, &self.about(), now);

@@ -200,6 +200,7 @@ impl Run {
             rate: 0.0,
             loss: 0.0,
             dropped_local: 0,
+            unwritten_bytes: 0,
             activity: faircast_wire::Activity::Network,
             percent: 0,
             echo: Echo { seq: Seq(0), hold: Span::MAX },
@@ -330,7 +331,7 @@ fn layered_session_ignores_requests_and_unknown_layers() {
         layer: Layer(2),
         content: ReportContent::Alive { echo },
     }));
-    assert_eq!(run.session.counts.refused, 1);
+    assert_eq!(run.session.counts.refused.implausible, 1);
     let needs = vec![faircast_wire::Need { first: 0, run: 1, symbols: 9, wrong: false }];
     run.receive(&Message::Request(faircast_wire::Request {
         from: receiver_id(),

@@ -160,6 +160,7 @@ pub fn member() -> Member {
         rate: 9.5e6,
         loss: 0.25,
         dropped_local: 2,
+        unwritten_bytes: 70_000,
         activity: Activity::Renaming,
         percent: 62,
         echo: echo(500),

@@ -121,7 +121,9 @@
     lines.push(`${percent(part)} verified (${bytes(r.verified_bytes)}), ${rate(r.rate_bps)}, loss ${percent(r.loss)}, round trip ${millis(r.rtt_ms)}`);
     const disk = r.busy ? `disk: ${r.busy.activity}, ${r.busy.percent} %` : r.holds ? "its window holds the source: disk, processor or reader is too slow" : "disk keeps up";
     const below = r.receivers === 1 ? "" : `; ${r.done} of ${r.receivers} receivers below it done`;
-    lines.push(`${disk}; ${plural(r.repair_symbols, "repair symbol")} requested; ${r.address}${below}`);
+    const queue = r.unwritten_bytes ? `, ${bytes(r.unwritten_bytes)} wait for it` : "";
+    const dropped = r.dropped_local ? `; its socket buffer dropped ${plural(r.dropped_local, "datagram")}` : "";
+    lines.push(`${disk}${queue}${dropped}; ${plural(r.repair_symbols, "repair symbol")} requested; ${r.address}${below}`);
     return lines;
   }
 
@@ -157,6 +159,16 @@
   const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 
   // ---- Numbers ----
+  const REASONS = {
+    malformed: "damaged or no packet", unauthentic: "wrong seal or signature", replayed: "replayed", session: "other session",
+    sender: "wrong sender", implausible: "impossible numbers", unexpected: "wrong kind",
+  };
+  function refused(counts) {
+    if (!counts) return "–";
+    const by = Object.entries(counts.refused_by ?? {}).filter(([, count]) => count > 0).sort((a, b) => b[1] - a[1]);
+    return `${counts.refused}${by.length ? `: ${by.map(([reason, count]) => `${count} ${REASONS[reason] ?? reason}`).join(", ")}` : ""}`;
+  }
+
   function numbers(one) {
     const now = one?.progress, counts = now?.counts, last = one?.points.at(-1);
     const repair = counts && counts.packets ? percent(counts.repairs / counts.packets) : "–";
@@ -170,10 +182,12 @@
       ["packets", "Packets", counts?.packets, String(counts?.packets ?? "–")],
       ["repairs", at_source ? "Repair packets" : "Repaired blocks", counts?.repairs, at_source ? `${counts?.repairs ?? "–"} (${repair})` : String(counts?.repairs ?? "–")],
       ["cuts", "Rate cuts", counts?.cuts, `${counts?.cuts ?? "–"}${last?.cuts ? ` (${last.cuts.length} now)` : ""}`],
-      ["refused", "Refused packets", counts?.refused, String(counts?.refused ?? "–")],
+      ["refused", "Refused packets", counts?.refused, refused(counts)],
       ["lost", "Packets lost", counts?.lost, String(counts?.lost ?? "–")],
-      ["dropped_local", "Dropped here", counts?.dropped_local, String(counts?.dropped_local ?? "–")],
-    ].filter(([name]) => (at_source ? !["lost", "dropped_local"].includes(name) : !["allowed_bps", "cuts"].includes(name))) : [];
+      ["dropped_local", "Dropped by the socket", counts?.dropped_local, String(counts?.dropped_local ?? "–")],
+      ["unwritten_bytes", "Waits for the disk", now.queues?.unwritten_bytes, bytes(now.queues?.unwritten_bytes)],
+      ["socket_bytes", "Waits in the socket", now.queues?.socket_bytes, now.queues ? `${bytes(now.queues.socket_bytes)} of ${bytes(now.queues.socket_size_bytes)}` : "–"],
+    ].filter(([name]) => (at_source ? !["lost", "dropped_local", "unwritten_bytes", "socket_bytes"].includes(name) : !["allowed_bps", "cuts"].includes(name))) : [];
     const dl = $("numbers");
     const names = list.map(([name]) => name).join();
     if (dl.dataset.names !== names) {

@@ -128,6 +128,7 @@ impl Crowd {
             rate: 1e8,
             loss: 0.0,
             dropped_local: 0,
+            unwritten_bytes: 0,
             activity: faircast_wire::Activity::Network,
             percent: 0,
             echo: Echo { seq, hold: Span::from_nanos(at.elapsed().as_nanos() as u64) },
