@@ -389,7 +389,7 @@ fn browser_shows_the_numbers_of_the_events() {
     shown("7.0 s: cut from 6.00 Mbit/s to 3.00 Mbit/s, loss reported by lab-07");
     shown("relay-b: 1 of 5 receivers done");
     shown("3: 2 replayed, 1 damaged or no packet");
-    shown("disk keeps up, 48.0 MB wait for it; its socket buffer dropped 5 datagrams");
+    shown("48.0 MB wait for its disk; its socket buffer dropped 5 datagrams");
     // The worst receiver is first.
     let place =
         |label: &str| dom.find(&format!("aria-label=\"{label}")).unwrap_or_else(|| panic!("{label}: {dom}"));

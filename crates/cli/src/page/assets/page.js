@@ -43,6 +43,7 @@
     const minutes = Math.floor(whole / 60);
     return minutes < 60 ? `${minutes}:${two(whole % 60)}` : `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(whole % 60)}`;
   };
+  const grouped = (count) => (count == null ? "–" : count.toLocaleString("en"));
   const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
   // ---- The state ----
@@ -119,11 +120,15 @@
     const { r, look, part } = c;
     const lines = [`${r.host} ${LOOKS[look][0]} ${LOOKS[look][1]}${r.reason ? `: ${r.reason}` : ""}`];
     lines.push(`${percent(part)} verified (${bytes(r.verified_bytes)}), ${rate(r.rate_bps)}, loss ${percent(r.loss)}, round trip ${millis(r.rtt_ms)}`);
-    const disk = r.busy ? `disk: ${r.busy.activity}, ${r.busy.percent} %` : r.holds ? "its window holds the source: disk, processor or reader is too slow" : "disk keeps up";
-    const below = r.receivers === 1 ? "" : `; ${r.done} of ${r.receivers} receivers below it done`;
-    const queue = r.unwritten_bytes ? `, ${bytes(r.unwritten_bytes)} wait for it` : "";
-    const dropped = r.dropped_local ? `; its socket buffer dropped ${plural(r.dropped_local, "datagram")}` : "";
-    lines.push(`${disk}${queue}${dropped}; ${plural(r.repair_symbols, "repair symbol")} requested; ${r.address}${below}`);
+    const host = [];
+    if (r.busy) host.push(`disk: ${r.busy.activity}, ${r.busy.percent} %`);
+    else if (r.holds) host.push("its window holds the source: disk, processor or reader is too slow");
+    else if (r.state === "receiving" && !r.unwritten_bytes) host.push("disk keeps up");
+    if (r.unwritten_bytes) host.push(`${bytes(r.unwritten_bytes)} wait for its disk`);
+    if (r.dropped_local) host.push(`its socket buffer dropped ${plural(r.dropped_local, "datagram")}`);
+    host.push(`${plural(r.repair_symbols, "repair symbol")} requested`, r.address);
+    if (r.receivers !== 1) host.push(`${r.done} of ${r.receivers} receivers below it done`);
+    lines.push(host.join("; "));
     return lines;
   }
 
@@ -166,7 +171,7 @@
   function refused(counts) {
     if (!counts) return "–";
     const by = Object.entries(counts.refused_by ?? {}).filter(([, count]) => count > 0).sort((a, b) => b[1] - a[1]);
-    return `${counts.refused}${by.length ? `: ${by.map(([reason, count]) => `${count} ${REASONS[reason] ?? reason}`).join(", ")}` : ""}`;
+    return `${grouped(counts.refused)}${by.length ? `: ${by.map(([reason, count]) => `${grouped(count)} ${REASONS[reason] ?? reason}`).join(", ")}` : ""}`;
   }
 
   function numbers(one) {
@@ -179,12 +184,12 @@
       ["loss", "Loss", now.loss, percent(now.loss)],
       ["rtt_ms", "Round trip", now.rtt_ms, millis(now.rtt_ms)],
       ["bytes", at_source ? "Content sent" : "Verified", now.bytes, bytes(now.bytes)],
-      ["packets", "Packets", counts?.packets, String(counts?.packets ?? "–")],
-      ["repairs", at_source ? "Repair packets" : "Repaired blocks", counts?.repairs, at_source ? `${counts?.repairs ?? "–"} (${repair})` : String(counts?.repairs ?? "–")],
-      ["cuts", "Rate cuts", counts?.cuts, `${counts?.cuts ?? "–"}${last?.cuts ? ` (${last.cuts.length} now)` : ""}`],
+      ["packets", "Packets", counts?.packets, grouped(counts?.packets)],
+      ["repairs", at_source ? "Repair packets" : "Repaired blocks", counts?.repairs, at_source ? `${grouped(counts?.repairs)} (${repair})` : grouped(counts?.repairs)],
+      ["cuts", "Rate cuts", counts?.cuts, `${grouped(counts?.cuts)}${last?.cuts ? ` (${last.cuts.length} now)` : ""}`],
       ["refused", "Refused packets", counts?.refused, refused(counts)],
-      ["lost", "Packets lost", counts?.lost, String(counts?.lost ?? "–")],
-      ["dropped_local", "Dropped by the socket", counts?.dropped_local, String(counts?.dropped_local ?? "–")],
+      ["lost", "Packets lost", counts?.lost, grouped(counts?.lost)],
+      ["dropped_local", "Dropped by the socket", counts?.dropped_local, grouped(counts?.dropped_local)],
       ["unwritten_bytes", "Waits for the disk", now.queues?.unwritten_bytes, bytes(now.queues?.unwritten_bytes)],
       ["socket_bytes", "Waits in the socket", now.queues?.socket_bytes, now.queues ? `${bytes(now.queues.socket_bytes)} of ${bytes(now.queues.socket_size_bytes)}` : "–"],
     ].filter(([name]) => (at_source ? !["lost", "dropped_local", "unwritten_bytes", "socket_bytes"].includes(name) : !["allowed_bps", "cuts"].includes(name))) : [];
@@ -354,11 +359,14 @@
     put($("unseen"), `and ${plural(unlisted, "receiver")} without a cell`);
     detail();
     const bad = looks.filter((c) => c.place < CALM);
+    // The receiver that limits the rate is always among the first.
+    const slow = bad.findIndex((c) => c.look === "slow");
+    if (slow > 5) bad.splice(5, 0, ...bad.splice(slow, 1));
     const attention = bad.slice(0, 6).map((c) => {
       const what = c.look === "slow" ? `limits the rate to ${rate(one.progress.rate_bps)}: ${limit(one).why}` : `${LOOKS[c.look][1]}${c.r.reason ? `: ${c.r.reason}` : ""}`;
       return [c.look, `${LOOKS[c.look][0]} ${c.r.host} ${what}${c.look === "slow" || c.look === "behind" ? `, loss ${percent(c.r.loss)}` : ""}, ${percent(c.part)} verified`];
     });
-    if (bad.length > 6) attention.push(["behind", `and ${bad.length - 6} more`]);
+    if (bad.length > 6) attention.push([bad[6].look, `and ${bad.length - 6} more`]);
     const text = JSON.stringify(attention);
     if ($("attention").dataset.drawn !== text) {
       $("attention").dataset.drawn = text;
@@ -466,6 +474,7 @@
     const drawn = `${one ? keyOf(one) : ""} ${points.length} ${points.at(-1)?.to}`;
     if ($("plot").dataset.drawn === drawn) return;
     $("plot").dataset.drawn = drawn;
+    for (const key of document.querySelectorAll("#key .of-source")) key.hidden = one?.progress?.allowed_bps == null;
     if (plot) plot.setData(data());
     else makePlot();
     if (plot.cursor.idx == null) reading(null);
