@@ -17,6 +17,7 @@
 //! | [`qlog`] [`trace`] | the format of traces; `trace show` |
 //! | [`outlet`] | standard output and standard error, which do not block a session |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
+//! | [`emu`] | `emu`: networks of scenarios with real kernels and programs |
 //! | [`new_crate`] | `new-scheme`, `new-queue`: crates with parts of your own for the simulator |
 //! | [`key`] [`receipt`] [`clean`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
 //! | [`failure`] [`wording`] [`system`] [`buffers`] | errors, messages with the names of options, exit codes, signals, advice about full buffers |
@@ -33,6 +34,8 @@ mod day;
 mod demo;
 mod device;
 mod doctor;
+#[cfg(feature = "simulator")]
+mod emu;
 mod failure;
 mod formats;
 mod hook;
@@ -89,6 +92,10 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    #[cfg(feature = "simulator")]
+    if let Some(ended) = emu::called(std::env::args_os().collect()) {
+        return failure::conclude(ended);
+    }
     failure::conclude(match StandIn::called(std::env::args_os()) {
         Ok(Some(program)) => stand_in_for(program),
         Ok(None) => settings::parse(std::env::args_os().collect()).and_then(dispatch),
@@ -190,6 +197,8 @@ fn dispatch(Cli { command, config }: Cli) -> Result<(), Failure> {
         Command::Aqm(typed) => aqm::run(typed.command, &mut out, system::stop_by_signal()?.flag()),
         #[cfg(feature = "simulator")]
         Command::Compare(compare) => sim::compare::run(&compare, &mut out, system::stop_by_signal()?.flag()),
+        #[cfg(feature = "simulator")]
+        Command::Emu(typed) => emu::run(typed.command, &mut out, system::stop_by_signal()?.flag()),
         #[cfg(feature = "simulator")]
         Command::Campaign { words } => campaign::run(&words),
         #[cfg(feature = "simulator")]

@@ -95,4 +95,48 @@ pub enum SimUsage {
     /// No reproduction has this ID.
     #[error(transparent)]
     NoSuchReproduction(#[from] faircast_experiments::repro::NoSuchEntry),
+    /// An emulation was requested without root.
+    #[error(
+        "an emulation needs root, because every host is a network namespace with a device; run the command with sudo"
+    )]
+    EmulationNeedsRoot,
+    /// No emulated network has this ID.
+    #[error("there is no emulated network `{0}`; `faircast emu status` lists all")]
+    NoEmulation(String),
+    /// A network that stays was named without programs, or with the flows of a scenario.
+    #[error("{0} is a network without flows; name programs, as in `faircast emu run {0} -- HOST: PROGRAM`")]
+    NoProgramInEmulation(String),
+    /// A program has no host.
+    #[error("`{word}` does not name a host; write `-- HOST: PROGRAM`, where HOST is one of: {known}")]
+    NoEmulatedHost {
+        /// The word in the place of the host.
+        word: String,
+        /// Names of the hosts.
+        known: String,
+    },
+    /// A host has no program.
+    #[error("`{0}:` is followed by no program; write `-- {0}: PROGRAM ARGUMENTS`")]
+    NoEmulatedProgram(String),
+    /// A scenario has a sweep.
+    #[error(
+        "the scenario has a sweep of {0} points, and an emulation has one network; remove `[sweep]`, and choose values with --set"
+    )]
+    EmulatedSweep(usize),
+    /// A node of the scenario cannot be a host.
+    #[error(transparent)]
+    HostThatForwards(faircast_experiments::scenario::HostThatForwards),
+    /// A network has too many hosts.
+    #[error("the network has {hosts} hosts, and an emulation has at most {most}; make it smaller")]
+    TooManyEmulatedHosts {
+        /// Number of hosts.
+        hosts: usize,
+        /// Maximum number of hosts.
+        most: usize,
+    },
+    /// Parts of a scenario cannot be emulated.
+    #[error("no program can run these parts of the scenario:\n  {0}; leave them out with --omit")]
+    NotEmulated(String),
+    /// A scenario has no flow that can be emulated.
+    #[error("the scenario has no flow that a program can run; name programs, as in `-- HOST: PROGRAM`")]
+    NothingToEmulate,
 }

@@ -304,3 +304,25 @@ fn scenario_over_the_memory_limit_is_refused() {
     let (code, _, err) = ended(place.path(), &["sim", "run", "endless.toml"]);
     assert!(code == 2 && err.contains("at most 33554432 bytes"), "{code}: {err}");
 }
+
+#[test]
+fn emulation_names_parts_without_a_program() {
+    let place = lab();
+    let scenario = std::fs::read_to_string(place.path().join("lab.toml")).expect("it was written");
+    let other = "\n[[flow]]\nname = \"other\"\nkind = \"tfrc\"\nfrom = \"src1\"\nto = \"leaf1\"\n";
+    std::fs::write(place.path().join("other.toml"), scenario.clone() + other).expect("it is written");
+    let sweep = "\n[sweep]\n\"topology.leaves\" = [8, 9]\n";
+    std::fs::write(place.path().join("sweep.toml"), scenario + sweep).expect("it is written");
+    let cases: [(&[&str], &str); 5] = [
+        (&["other.toml"], "  flow `other`: no program has this protocol"),
+        (&["sweep.toml"], "a sweep of 2 points"),
+        (&["lab.toml", "--", "nobody:", "true"], "`nobody:` does not name a host"),
+        (&["lab.toml", "--", "leaf1:"], "`leaf1:` is followed by no program"),
+        (&["none.toml"], "cannot read the scenario none.toml"),
+    ];
+    for (arguments, message) in cases {
+        let (code, out, err) = ended(place.path(), &[&["emu", "run"], arguments].concat());
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
+        assert!(err.contains(message), "{arguments:?}: {err}");
+    }
+}

@@ -10,6 +10,8 @@ pub struct Header {
     pub source: Ipv4Addr,
     /// Destination address.
     pub destination: Ipv4Addr,
+    /// Destination port of TCP and UDP; 0 in other packets and in fragments.
+    pub port: u16,
     /// Hash of protocol, addresses and, except in fragments, ports. It is the same for all packets of a flow.
     pub flow: u32,
     /// ECN field.
@@ -36,6 +38,7 @@ pub fn parse(bytes: &[u8]) -> Option<Header> {
     Some(Header {
         source: address(12),
         destination: address(16),
+        port: ports.last_chunk().map_or(0, |port| u16::from_be_bytes(*port)),
         flow: hash(fixed[9..10].iter().chain(&fixed[12..20]).chain(ports)),
         ecn: match fixed[1] & ECN {
             0 => Ecn::NotEct,
@@ -44,6 +47,13 @@ pub fn parse(bytes: &[u8]) -> Option<Header> {
             _ => Ecn::Ce,
         },
     })
+}
+
+/// Returns the payload of a packet that [`parse`] accepted, if it is an unfragmented packet of this protocol.
+pub fn payload(bytes: &[u8], protocol: u8) -> Option<&[u8]> {
+    let is_whole = u16::from_be_bytes([bytes[6], bytes[7]]) & 0x3fff == 0;
+    let payload = bytes.get(usize::from(bytes[0] & 0x0f) * 4..)?;
+    (is_whole && bytes[9] == protocol).then_some(payload)
 }
 
 /// Sets the congestion mark of a packet that [`parse`] accepted, and corrects the header checksum (RFC 1624, 3).

@@ -2,8 +2,8 @@
 //!
 //! Every host is a network namespace with a TUN device. The emulator reads each packet that the kernel of a host sends. The
 //! packet passes the links of its path (`faircast_aqm::Link`, the code of the simulator). At its time of arrival the packet is
-//! written to the device of the destination host. Multicast follows a tree of shortest paths to the hosts that the
-//! [`EmulationPlan`] lists as members. The kernel's TCP and real multicast therefore experience the round-trip times, queues and
+//! written to the device of the destination host. Multicast follows a tree of shortest paths to the hosts that have
+//! joined the group, by the IGMP messages of their kernels, or to the hosts that the [`EmulationPlan`] lists. The kernel's TCP and real multicast therefore experience the round-trip times, queues and
 //! congestion marks of the plan.
 //!
 //! | module | content |
@@ -12,18 +12,22 @@
 //! | [`net`] | routes, links and packets in transit; without clock and devices |
 //! | [`ipv4`] | fields of packets that the emulator reads and changes |
 //! | [`run`] | devices and clock |
+//! | [`sandbox`] | namespaces without names, which end with their processes |
 //!
 //! Emulated routers are invisible to IP, as switches are: they do not decrement the time to live.
 
+mod igmp;
 pub mod ipv4;
 pub mod net;
 pub mod plan;
 mod routes;
 pub mod run;
+pub mod sandbox;
 mod sys;
 
 pub use faircast_topology::memory;
-pub use net::{Delivery, Net};
+pub use net::{Delivery, Net, Tally};
 pub use plan::{EmulationPlan, Groups, Host, PlanError};
 pub use routes::Ignored;
 pub use run::{Emulator, EmulatorError, Lateness, Report};
+pub use sandbox::Namespace;

@@ -4,15 +4,16 @@
 //! arrived at hosts, one by one. A packet enters its next link exactly when it leaves the previous link, even if the driver calls
 //! late. The lateness of the driver therefore affects only the delivery to the host and does not add up.
 
-use crate::ipv4;
 use crate::plan::{EmulationPlan, PlanError};
 use crate::routes::{Goal, Ignored, Routes};
+use crate::{igmp, ipv4};
 use faircast_aqm::{Dequeued, Ecn, Link, LinkCounts, OfferResult, Ticket};
 use faircast_core::rng::Rng;
 use faircast_core::time::Time;
 use faircast_topology::{Edge, NodeId};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::net::Ipv4Addr;
 
 /// Counters of packets at hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,6 +45,15 @@ pub struct Delivery<'a> {
     pub bytes: &'a [u8],
 }
 
+/// Packets that have reached a host for a destination and port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Number of packets.
+    pub packets: u64,
+    /// Bytes of IP packets.
+    pub bytes: u64,
+}
+
 /// Routes, links and packets.
 #[derive(Debug)]
 pub struct Net {
@@ -63,6 +73,9 @@ pub struct Net {
     /// A marked copy of the packet in `given`. Other branches need this packet unmarked.
     marked_copy: Vec<u8>,
     entries: Entries,
+    /// Indices into `tallies` by host, destination and port.
+    watched: BTreeMap<(usize, Ipv4Addr, u16), usize>,
+    tallies: Vec<Tally>,
 }
 
 /// An event of a link. Departures precede arrivals at the same time.
@@ -116,19 +129,23 @@ struct Slot {
     flow: u32,
     ecn: Ecn,
     goal: Goal,
+    /// Destination and port.
+    end: (Ipv4Addr, u16),
 }
 
 impl Packets {
     fn insert(&mut self, bytes: &[u8], header: &ipv4::Header, goal: Goal, mtu: u16) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             let bytes = Vec::with_capacity(usize::from(mtu));
-            self.slots.push(Slot { bytes, copies: 0, flow: 0, ecn: Ecn::NotEct, goal });
+            let end = (header.destination, header.port);
+            self.slots.push(Slot { bytes, copies: 0, flow: 0, ecn: Ecn::NotEct, goal, end });
             self.slots.len() as u32 - 1
         });
         let packet = &mut self.slots[slot as usize];
         packet.bytes.clear();
         packet.bytes.extend_from_slice(bytes);
         (packet.copies, packet.flow, packet.ecn, packet.goal) = (1, header.flow, header.ecn, goal);
+        packet.end = (header.destination, header.port);
         slot
     }
 
@@ -177,7 +194,23 @@ impl Net {
             given: None,
             marked_copy: Vec::with_capacity(usize::from(plan.mtu)),
             entries: Entries::default(),
+            watched: BTreeMap::new(),
+            tallies: Vec::new(),
         })
+    }
+
+    /// Counts the packets that reach a host for this destination and port, beginning now. Returns the index of the count in
+    /// [`Net::watched`].
+    pub fn watch(&mut self, host: usize, destination: Ipv4Addr, port: u16) -> usize {
+        let next = self.tallies.len();
+        let index = *self.watched.entry((host, destination, port)).or_insert(next);
+        self.tallies.resize(next.max(index + 1), Tally::default());
+        index
+    }
+
+    /// Returns the counts of [`Net::watch`].
+    pub fn watched(&self) -> &[Tally] {
+        &self.tallies
     }
 
     /// Takes a packet that a host has sent. Hosts are numbered in the order of the plan. Times must not decrease.
@@ -205,6 +238,10 @@ impl Net {
             return Err(Ignored::TooLong);
         }
         let header = ipv4::parse(bytes).ok_or(Ignored::NotIpv4)?;
+        if let Some(message) = ipv4::payload(bytes, igmp::PROTOCOL) {
+            self.routes.report(host, message);
+            return Err(Ignored::LocalOnly);
+        }
         let goal = self.routes.goal(host, header.destination)?;
         if self.packets.free.is_empty() && self.packets.slots.len() >= self.max_packets {
             return Err(Ignored::NoRoom);
@@ -242,11 +279,20 @@ impl Net {
                 None => self.forward(at, node, packet.slot, packet.marked),
                 Some(host) => {
                     self.entries.delivered += 1;
+                    self.count(host, packet.slot);
                     self.given = Some(packet.slot);
                     let bytes = self.contents(packet.slot, packet.marked);
                     return Some(Delivery { host, at, bytes });
                 }
             }
+        }
+    }
+
+    fn count(&mut self, host: usize, slot: u32) {
+        let Slot { end: (destination, port), bytes, .. } = &self.packets.slots[slot as usize];
+        if let Some(index) = self.watched.get(&(host, *destination, *port)) {
+            self.tallies[*index].packets += 1;
+            self.tallies[*index].bytes += bytes.len() as u64;
         }
     }
 

@@ -16,7 +16,7 @@
 //!
 //! A host without an address gets an address of 10.9.0.0/16 that is derived from its index. `netns` is the name of its network
 //! namespace. Without `netns` the host is in the emulator's namespace. `groups` lists the groups of which the host is a member:
-//! `all`, `none` (the default) or addresses joined by `+`. Emulated links are more regular than real hosts. Without `jitter=` a
+//! `all`, `none` (the default), `joined` (by its IGMP messages) or addresses joined by `+`. Emulated links are more regular than real hosts. Without `jitter=` a
 //! full drop-tail queue may always drop packets of the same flow, because the packets of this flow always arrive at the same time
 //! after a departure.
 
@@ -63,6 +63,8 @@ pub enum Groups {
     All,
     /// Only these groups.
     These(Vec<Ipv4Addr>),
+    /// The groups that the host joins, by its IGMP messages.
+    Joined,
 }
 
 /// An error in a plan.
@@ -116,7 +118,7 @@ impl Groups {
     const fn named(&self) -> u64 {
         match self {
             Groups::These(groups) => groups.len() as u64,
-            Groups::None | Groups::All => 0,
+            Groups::None | Groups::All | Groups::Joined => 0,
         }
     }
 }
@@ -244,12 +246,13 @@ impl Dialect for EmulationPlan {
 fn read_groups(list: &str) -> Result<Groups, LineError> {
     let group = |text: &str| {
         let address = text.parse::<Ipv4Addr>().ok().filter(Ipv4Addr::is_multicast);
-        let expected = "`all`, `none` or IPv4 multicast addresses joined by `+`";
+        let expected = "`all`, `none`, `joined` or IPv4 multicast addresses joined by `+`";
         address.ok_or_else(|| LineError::Value { value: text.into(), expected })
     };
     match list {
         "none" => Ok(Groups::None),
         "all" => Ok(Groups::All),
+        "joined" => Ok(Groups::Joined),
         list => Ok(Groups::These(list.split('+').map(group).collect::<Result<_, _>>()?)),
     }
 }

@@ -1,7 +1,9 @@
 //! Routes: the shortest paths to every host, and trees to the members of groups.
 
-use crate::plan::{EmulationPlan, Groups, Host, PlanError};
-use faircast_topology::{LinkId, NodeId, Trees};
+use crate::igmp::Memberships;
+use crate::plan::{EmulationPlan, Groups, PlanError};
+use faircast_topology::{LinkId, NodeId, Topology, Trees};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 /// Value for "no link".
@@ -31,10 +33,14 @@ pub enum Ignored {
     NoRoom,
 }
 
+/// Maximum number of trees.
+const MAX_TREES: usize = 10_000;
+
 /// Routes of packets. The number of a link is its index in [`EmulationPlan::link_names`]. The number of a host is its index among
 /// the hosts.
 #[derive(Debug)]
 pub(crate) struct Routes {
+    topology: Topology,
     nodes: u32,
     /// Node of each host. `host_at` is the inverse.
     node_of: Vec<NodeId>,
@@ -42,14 +48,21 @@ pub(crate) struct Routes {
     addresses: Vec<Ipv4Addr>,
     /// The next link from each node towards each host.
     next: Vec<u32>,
-    groups: Vec<Ipv4Addr>,
-    /// One tree for each pair of source and group. The last tree of each source serves all groups that no host lists.
+    /// Groups of each host by the plan, and memberships by reports.
+    groups: Vec<Groups>,
+    joined: Vec<Memberships>,
+    /// The trees that packets have used, by source and group.
+    tree_of: BTreeMap<(usize, Ipv4Addr), u32>,
     trees: Vec<Tree>,
 }
 
-/// For each node, the links that a packet takes from it.
-#[derive(Debug)]
-struct Tree(Vec<Vec<LinkId>>);
+/// The links of a tree, each with the node from which packets take it, in the order of the nodes.
+#[derive(Debug, Default)]
+struct Tree {
+    links: Vec<(NodeId, LinkId)>,
+    /// Whether the members may have changed since the tree was made.
+    is_outdated: bool,
+}
 
 impl Routes {
     pub(crate) fn new(plan: &EmulationPlan) -> Result<Routes, PlanError> {
@@ -61,12 +74,15 @@ impl Routes {
             host_at[node.0 as usize] = Some(host);
         }
         let mut routes = Routes {
+            topology: topology.clone(),
             nodes: topology.nodes(),
             addresses: plan.hosts.iter().map(|host| host.address).collect(),
-            groups: named_groups(&plan.hosts),
+            groups: plan.hosts.iter().map(|host| host.groups.clone()).collect(),
+            joined: vec![Memberships::default(); plan.hosts.len()],
             node_of,
             host_at,
             next: Vec::new(),
+            tree_of: BTreeMap::new(),
             trees: Vec::new(),
         };
         let mut shortest = faircast_topology::Routes::new(topology);
@@ -77,32 +93,26 @@ impl Routes {
             };
             routes.next.extend((0..routes.nodes).map(first));
         }
-        let mut trees = Trees::new(topology);
-        for (source, &node) in routes.node_of.iter().enumerate() {
-            for group in routes.groups.iter().copied().map(Some).chain([None]) {
-                let gets_it = |host: &usize| {
-                    let reached = routes.towards(*host as u32, node) != NONE;
-                    *host != source && reached && gets(&plan.hosts[*host].groups, group)
-                };
-                let members = (0..plan.hosts.len()).filter(gets_it).map(|host| routes.node_of[host]);
-                let grown = trees.grow(&mut shortest, node, &members.collect::<Vec<_>>());
-                grown.expect("all of them are reached");
-                let branches = (0..routes.nodes).map(|node| trees.leaving(NodeId(node)).collect());
-                routes.trees.push(Tree(branches.collect()));
-            }
-        }
         Ok(routes)
     }
 
+    /// Applies an IGMP message of a host.
+    pub(crate) fn report(&mut self, host: usize, message: &[u8]) {
+        for changed in self.joined[host].apply(message) {
+            for ((_, group), tree) in &self.tree_of {
+                self.trees[*tree as usize].is_outdated |= *group == changed;
+            }
+        }
+    }
+
     /// Returns the destination of a packet from this host: another host or a tree.
-    pub(crate) fn goal(&self, source: usize, destination: Ipv4Addr) -> Result<Goal, Ignored> {
+    pub(crate) fn goal(&mut self, source: usize, destination: Ipv4Addr) -> Result<Goal, Ignored> {
         if destination.is_broadcast() || destination.octets()[..3] == [224, 0, 0] {
             return Err(Ignored::LocalOnly);
         }
         let node = self.node_of(source);
         if destination.is_multicast() {
-            let group = self.groups.binary_search(&destination).unwrap_or(self.groups.len());
-            let tree = (source * (self.groups.len() + 1) + group) as u32;
+            let tree = self.tree(source, destination)?;
             return if self.branch(tree, node, 0).is_some() {
                 Ok(Goal::Tree(tree))
             } else {
@@ -112,6 +122,56 @@ impl Routes {
         let host =
             self.addresses.iter().position(|address| *address == destination).ok_or(Ignored::NoWay)? as u32;
         if self.towards(host, node) == NONE { Err(Ignored::NoWay) } else { Ok(Goal::Host(host)) }
+    }
+
+    /// Returns the number of the tree from a source to the present members of a group. Packets on their way follow a tree that
+    /// changes.
+    fn tree(&mut self, source: usize, group: Ipv4Addr) -> Result<u32, Ignored> {
+        let known = self.tree_of.get(&(source, group)).copied();
+        if let Some(tree) = known.filter(|tree| !self.trees[*tree as usize].is_outdated) {
+            return Ok(tree);
+        }
+        let mut links = Vec::new();
+        let node = self.node_of(source);
+        let is_member = |host: &usize| {
+            let reached = self.towards(*host as u32, node) != NONE;
+            *host != source && reached && self.gets(*host, self.addresses[source], group)
+        };
+        let members: Vec<_> =
+            (0..self.groups.len()).filter(is_member).map(|host| self.node_of[host]).collect();
+        if !members.is_empty() {
+            let mut trees = Trees::new(&self.topology);
+            let grown = trees.grow(&mut faircast_topology::Routes::new(&self.topology), node, &members);
+            grown.expect("all of them are reached");
+            let of = |node| trees.leaving(node).map(move |link| (node, link));
+            links.extend((0..self.nodes).map(NodeId).flat_map(of));
+        }
+        let tree = Tree { links, is_outdated: false };
+        if let Some(known) = known {
+            self.trees[known as usize] = tree;
+            return Ok(known);
+        }
+        // A group without members needs no tree, so that nobody can fill the memory with groups.
+        if tree.links.is_empty() {
+            return Err(Ignored::NoWay);
+        }
+        if self.trees.len() >= MAX_TREES {
+            return Err(Ignored::NoRoom);
+        }
+        let number = self.trees.len() as u32;
+        self.trees.push(tree);
+        self.tree_of.insert((source, group), number);
+        Ok(number)
+    }
+
+    /// Returns whether a host receives packets of this source to this group.
+    fn gets(&self, host: usize, source: Ipv4Addr, group: Ipv4Addr) -> bool {
+        match &self.groups[host] {
+            Groups::None => false,
+            Groups::All => true,
+            Groups::These(groups) => groups.contains(&group),
+            Groups::Joined => self.joined[host].receives(source, group),
+        }
     }
 
     /// Returns the number of hosts.
@@ -134,7 +194,9 @@ impl Routes {
 
     /// Returns the link with index `number` among the tree's links from a node.
     pub(crate) fn branch(&self, tree: u32, node: NodeId, number: usize) -> Option<u32> {
-        self.trees[tree as usize].0[node.0 as usize].get(number).map(|link| link.0)
+        let links = &self.trees[tree as usize].links;
+        let first = links.partition_point(|(from, _)| *from < node);
+        links.get(first + number).filter(|(from, _)| *from == node).map(|(_, link)| link.0)
     }
 }
 
@@ -147,25 +209,4 @@ fn check(plan: &EmulationPlan) -> Result<(), PlanError> {
         return Err(PlanError::SameAddress { first, second, address });
     }
     if named.is_empty() { Err(PlanError::NoHost) } else { Ok(()) }
-}
-
-/// Returns all groups that the hosts list by address.
-fn named_groups(hosts: &[Host]) -> Vec<Ipv4Addr> {
-    let named = hosts.iter().filter_map(|host| match &host.groups {
-        Groups::These(groups) => Some(groups.iter().copied()),
-        Groups::None | Groups::All => None,
-    });
-    let mut groups: Vec<_> = named.flatten().collect();
-    groups.sort();
-    groups.dedup();
-    groups
-}
-
-/// Returns whether a host is a member of a group. `None` stands for a group that no host lists.
-fn gets(member_of: &Groups, group: Option<Ipv4Addr>) -> bool {
-    match member_of {
-        Groups::None => false,
-        Groups::All => true,
-        Groups::These(groups) => group.is_some_and(|group| groups.contains(&group)),
-    }
 }

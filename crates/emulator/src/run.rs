@@ -4,14 +4,15 @@
 //! shortly before the next arrival and then polls the clock. If permitted, it runs with real-time priority. The [`Report`] of a
 //! run contains the lateness of packets. On a busy machine, check the lateness before you trust a measurement.
 
-use crate::net::{Entries, Net};
+use crate::net::{Entries, Net, Tally};
 use crate::plan::{EmulationPlan, Host, PlanError};
+use crate::sandbox::Namespace;
 use crate::sys::{self, Tun, Watch};
 use faircast_aqm::LinkCounts;
 use faircast_core::time::{Span, Time};
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::net::Ipv4Addr;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ pub const INTERFACE: &str = "eth0";
 
 /// Time between the end of sleep and the next arrival.
 const AWAKE: Span = Span::from_micros(60);
+/// Duration of a wait after which the thread has slept, so that no packet waited when the wait began.
+const SLEPT: Span = Span::from_micros(20);
 /// Maximum duration of sleep. After it, the thread checks for a request to stop.
 const NAP: Span = Span::from_millis(20);
 /// Maximum number of packets that are read from a device before arrivals are processed again.
@@ -34,6 +37,8 @@ pub struct Emulator {
     names: Vec<String>,
     buffer: Vec<u8>,
     begin: Instant,
+    /// For each device, a time at which no packet waited in it.
+    empty: Vec<Time>,
     report: Report,
 }
 
@@ -87,6 +92,9 @@ pub struct Report {
     pub links: Vec<(String, LinkCounts)>,
     /// Lateness of arrivals.
     pub lateness: Lateness,
+    /// Time since the device of the sending host was last found empty, of each packet that was taken. A packet waited at most
+    /// this time, unless this thread had no processor.
+    pub taking: Lateness,
     /// Number of packets that the kernel of a host did not accept.
     pub refused: u64,
     /// Whether the emulation ran with real-time priority.
@@ -127,16 +135,41 @@ impl Lateness {
 }
 
 impl Emulator {
-    /// Creates a device in the namespace of every host, with its address and with routes for all destinations.
+    /// Creates a device in the namespace that the plan names for each host, with its address and with routes for all destinations.
     ///
     /// # Errors
     /// Fails if the plan is invalid, or if a device cannot be created or set up.
     pub fn new(plan: &EmulationPlan) -> Result<Emulator, EmulatorError> {
+        let open = |(host, of): (String, &Host)| {
+            let opened = of.namespace.as_deref().map(Namespace::named).transpose();
+            opened.map_err(|source| EmulatorError::Device { host, source })
+        };
+        let namespaces = plan.hosts().map(open).collect::<Result<Vec<_>, _>>()?;
+        Emulator::build(plan, namespaces.iter().map(Option::as_ref))
+    }
+
+    /// Creates a device in each of these namespaces, which belong to the hosts in the order of the plan.
+    ///
+    /// # Errors
+    /// Fails like [`Emulator::new`].
+    pub fn within(plan: &EmulationPlan, namespaces: &[Namespace]) -> Result<Emulator, EmulatorError> {
+        Emulator::build(plan, namespaces.iter().map(Some))
+    }
+
+    fn build<'a>(
+        plan: &EmulationPlan,
+        namespaces: impl Iterator<Item = Option<&'a Namespace>>,
+    ) -> Result<Emulator, EmulatorError> {
         let net = Net::new(plan)?;
         let mut tuns = Vec::new();
-        for (name, host) in plan.hosts() {
-            let namespace = host.namespace.as_ref().map(|name| Path::new("/run/netns").join(name));
-            tuns.push(make_device(&name, host, namespace, plan.mtu)?);
+        for ((name, host), namespace) in plan.hosts().zip(namespaces) {
+            let make = || make_device(&name, host.address, plan.mtu);
+            tuns.push(match namespace {
+                None => make()?,
+                Some(namespace) => namespace
+                    .inside(make)
+                    .map_err(|source| EmulatorError::Device { host: name.clone(), source })??,
+            });
         }
         let names = plan.link_names();
         let buffer = vec![0; usize::from(plan.mtu) + 1];
@@ -144,10 +177,29 @@ impl Emulator {
             entries: net.entries(),
             links: Vec::new(),
             lateness: Lateness::new(),
+            taking: Lateness::new(),
             refused: 0,
             hurried: false,
         };
-        Ok(Emulator { net, tuns, names, buffer, begin: Instant::now(), report })
+        let empty = vec![Time::ZERO; tuns.len()];
+        Ok(Emulator { net, tuns, names, buffer, begin: Instant::now(), empty, report })
+    }
+
+    /// Counts the packets that reach a host for this destination and port, beginning now. Returns the index of the count in
+    /// [`Emulator::watched`].
+    pub fn watch(&mut self, host: usize, destination: Ipv4Addr, port: u16) -> usize {
+        self.net.watch(host, destination, port)
+    }
+
+    /// Returns the counts of [`Emulator::watch`].
+    pub fn watched(&self) -> &[Tally] {
+        self.net.watched()
+    }
+
+    /// Requests real-time priority for the calling thread. [`Emulator::run`] does so itself; a thread that measures its own times
+    /// does it before.
+    pub fn hurry(&mut self) {
+        self.report.hurried = sys::hurry();
     }
 
     /// Carries packets until `stop` is set. The clock continues from one call to the next.
@@ -155,13 +207,23 @@ impl Emulator {
     /// # Errors
     /// Fails if a device cannot be read.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), EmulatorError> {
-        self.report.hurried = sys::hurry();
+        self.hurry();
         let mut watch = Watch::new(&self.tuns);
+        let now = self.now();
+        self.empty.fill(now);
         while !stop.load(Ordering::Relaxed) {
             self.deliver();
-            let left = self.net.next().since(self.now() + AWAKE).min(NAP);
-            if watch.wait(Duration::from_nanos(left.as_nanos())).map_err(EmulatorError::Broken)? > 0 {
-                for host in (0..self.tuns.len()).filter(|host| watch.is_ready(*host)) {
+            let before = self.now();
+            let left = self.net.next().since(before + AWAKE).min(NAP);
+            let ready = watch.wait(Duration::from_nanos(left.as_nanos())).map_err(EmulatorError::Broken)?;
+            let now = self.now();
+            let has_slept = now.since(before) > SLEPT;
+            for host in 0..self.tuns.len() {
+                let is_ready = ready > 0 && watch.is_ready(host);
+                if has_slept || !is_ready {
+                    self.empty[host] = now;
+                }
+                if is_ready {
                     self.collect(host).map_err(EmulatorError::Broken)?;
                 }
             }
@@ -194,8 +256,12 @@ impl Emulator {
     /// Reads the packets that a host has sent.
     fn collect(&mut self, host: usize) -> io::Result<()> {
         for _ in 0..BUDGET {
-            let Some(packet) = self.tuns[host].read(&mut self.buffer)? else { break };
+            let Some(packet) = self.tuns[host].read(&mut self.buffer)? else {
+                self.empty[host] = self.now();
+                break;
+            };
             let now = Time::from_nanos(self.begin.elapsed().as_nanos() as u64);
+            self.report.taking.add(now.since(self.empty[host]));
             // `Net` counts the packets that it ignores.
             let _ = self.net.enter(now, host, packet);
         }
@@ -203,10 +269,10 @@ impl Emulator {
     }
 }
 
-fn make_device(name: &str, host: &Host, namespace: Option<PathBuf>, mtu: u16) -> Result<Tun, EmulatorError> {
-    let tun = Tun::open(namespace.as_deref(), INTERFACE)
-        .map_err(|source| EmulatorError::Device { host: name.to_owned(), source })?;
-    let address = host.address;
+/// Makes the device of a host in the network namespace of the calling thread.
+fn make_device(name: &str, address: Ipv4Addr, mtu: u16) -> Result<Tun, EmulatorError> {
+    let tun =
+        Tun::open(INTERFACE).map_err(|source| EmulatorError::Device { host: name.to_owned(), source })?;
     for command in [
         format!("link set {INTERFACE} mtu {mtu} txqueuelen 4000 addrgenmode none"),
         format!("address add {address}/16 dev {INTERFACE}"),
@@ -214,8 +280,6 @@ fn make_device(name: &str, host: &Host, namespace: Option<PathBuf>, mtu: u16) ->
         format!("route replace default dev {INTERFACE}"),
         format!("route replace multicast 224.0.0.0/4 dev {INTERFACE}"),
     ] {
-        let place = host.namespace.as_ref().map(|namespace| format!("-n {namespace} ")).unwrap_or_default();
-        let command = format!("{place}{command}");
         let refused =
             |why: String| EmulatorError::SetUp { host: name.into(), command: format!("ip {command}"), why };
         let done =

@@ -1,9 +1,10 @@
-//! System calls without a safe wrapper: TUN devices in namespaces, waiting with nanosecond precision, real-time priority. No
-//! other module of this crate has unsafe code.
+//! System calls without a safe wrapper: namespaces, mounts, TUN devices, waiting with nanosecond precision, real-time priority.
+//! No other module of this crate has unsafe code.
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
@@ -13,20 +14,8 @@ use std::time::Duration;
 pub(crate) struct Tun(File);
 
 impl Tun {
-    /// Creates a device in a network namespace, or in the namespace of the calling thread.
-    pub(crate) fn open(namespace: Option<&Path>, name: &str) -> io::Result<Tun> {
-        let Some(namespace) = namespace else { return Tun::open_here(name) };
-        let namespace: OwnedFd = File::open(namespace)?.into();
-        std::thread::scope(|scope| {
-            let thread = scope.spawn(|| {
-                enter(&namespace)?;
-                Tun::open_here(name)
-            });
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
-    }
-
-    fn open_here(name: &str) -> io::Result<Tun> {
+    /// Creates a device in the network namespace of the calling thread.
+    pub(crate) fn open(name: &str) -> io::Result<Tun> {
         let mut options = File::options();
         let file = options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
         // SAFETY: all bytes zero are a valid ifreq: an empty name, and integers.
@@ -62,13 +51,70 @@ impl Tun {
     }
 }
 
-/// Moves the calling thread into a network namespace.
-fn enter(namespace: &OwnedFd) -> io::Result<()> {
-    // SAFETY: the descriptor is open; a thread may change its own network namespace at any time.
-    match unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+/// Opens a file for reading, such as a namespace.
+pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
+    File::open(path).map(OwnedFd::from)
+}
+
+/// Runs code in a thread of its own, which may change its namespaces.
+pub(crate) fn apart<T: Send>(code: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        scope.spawn(code).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Returns the error of the last system call, if it has failed.
+fn checked(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Moves the calling thread into a namespace of this kind, such as `CLONE_NEWNET`.
+pub(crate) fn enter(namespace: &OwnedFd, kind: libc::c_int) -> io::Result<()> {
+    // SAFETY: the descriptor is open, and the call has no effect on memory.
+    checked(unsafe { libc::setns(namespace.as_raw_fd(), kind) })
+}
+
+/// Moves the calling thread into a new namespace of this kind.
+pub(crate) fn unshare(kind: libc::c_int) -> io::Result<()> {
+    // SAFETY: namespaces are shared by no memory; the callers pass only kinds of namespaces.
+    checked(unsafe { libc::unshare(kind) })
+}
+
+/// Has the kernel kill this process when the thread ends that started the process.
+pub(crate) fn die_with_parent() -> io::Result<()> {
+    // SAFETY: the call only sets a number of this process.
+    checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) })
+}
+
+/// Mounts `source` at `target`.
+pub(crate) fn mount(source: &CStr, target: &CStr, kind: &CStr, flags: libc::c_ulong) -> io::Result<()> {
+    let data = std::ptr::null();
+    // SAFETY: the texts are terminated, and these file systems need no data.
+    checked(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, data) })
+}
+
+/// Removes the mount at `target` from the tree of files.
+pub(crate) fn detach(target: &CStr) -> io::Result<()> {
+    // SAFETY: the text is terminated.
+    checked(unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) })
+}
+
+/// Returns the process ID and the user ID of the process at the other end of a socket of the local family.
+pub(crate) fn peer(socket: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    let (value, of) = (std::ptr::from_mut(&mut peer).cast(), socket.as_raw_fd());
+    // SAFETY: the descriptor is open, and the kernel writes at most the stated length, the size of the value.
+    checked(unsafe { libc::getsockopt(of, libc::SOL_SOCKET, libc::SO_PEERCRED, value, &mut length) })?;
+    Ok((peer.pid.unsigned_abs(), peer.uid))
+}
+
+/// Limits the segments of a TCP socket to this number of bytes, before the socket is connected.
+pub(crate) fn limit_segments(socket: BorrowedFd<'_>, bytes: u16) -> io::Result<()> {
+    let (bytes, length) = (libc::c_int::from(bytes), size_of::<libc::c_int>() as libc::socklen_t);
+    let (value, level) = (std::ptr::from_ref(&bytes).cast(), libc::IPPROTO_TCP);
+    // SAFETY: the descriptor is open, and the kernel reads one integer of the stated length.
+    checked(unsafe { libc::setsockopt(socket.as_raw_fd(), level, libc::TCP_MAXSEG, value, length) })
 }
 
 /// Devices to wait for.
@@ -104,13 +150,14 @@ impl Watch {
     }
 }
 
-/// Sets the timer slack of this thread to the minimum, and requests real-time priority. Returns whether the priority was granted.
+/// Sets the timer slack of this thread to the minimum, and requests real-time priority, which new threads do not
+/// inherit. Returns whether the priority was granted.
 pub(crate) fn hurry() -> bool {
     const MODEST: libc::c_int = 10;
     let priority = libc::sched_param { sched_priority: MODEST };
     // SAFETY: both calls change only the scheduling of the calling thread, and the parameter is valid.
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
-        libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) == 0
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &priority) == 0
     }
 }

@@ -43,4 +43,4 @@ pub use members::{Change, MemberWatch, Membership};
 pub use node::Node;
 pub use root::{Root, require_root};
 pub use task::{Finished, Task, run};
-pub use turn::Company;
+pub use turn::{Company, Turn};

@@ -30,7 +30,7 @@ pub enum Company {
 
 /// The turn of a lab. It ends on drop.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub struct Turn {
     _held: Vec<File>,
 }
 
@@ -45,7 +45,7 @@ impl Turn {
     ///
     /// # Errors
     /// Fails if other labs use the machine for too long, or if the lock files cannot be created.
-    pub(crate) fn take(company: Company) -> Result<Turn, KitError> {
+    pub fn take(company: Company) -> Result<Turn, KitError> {
         let end = Instant::now() + PATIENCE;
         match company {
             Company::Alone => {

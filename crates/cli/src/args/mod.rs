@@ -97,6 +97,9 @@ pub enum Command {
     /// Simulate networks described in scenario files
     #[cfg(feature = "simulator")]
     Sim(crate::sim::args::Sim),
+    /// Emulate the network of a scenario for real programs; needs root
+    #[cfg(feature = "simulator")]
+    Emu(crate::emu::args::Emu),
     /// Repeat the experiments of the papers
     #[cfg(feature = "simulator")]
     Repro(crate::sim::args::Repro),

@@ -499,7 +499,8 @@ fn precision(text: &str) -> Result<Precision, String> {
     is_valid.then(|| Precision { metric: metric.to_owned(), share }).ok_or_else(wrong)
 }
 
-fn setting(text: &str) -> Result<(String, String), String> {
+/// Reads a change of a key.
+pub fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
             Ok((key.trim().to_owned(), value.trim().to_owned()))

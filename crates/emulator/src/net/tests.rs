@@ -153,6 +153,61 @@ fn packets_to_unlisted_groups_reach_hosts_that_accept_all() {
     assert_eq!(hosts, [0, 2]);
 }
 
+/// Returns an IGMP report of a host as an IP packet with the option "router alert".
+fn igmp(from: [u8; 4], kind: u8, sources: &[[u8; 4]]) -> Vec<u8> {
+    let sources: Vec<_> = sources.iter().copied().map(Into::into).collect();
+    let message = crate::igmp::tests::report(kind, GROUP.into(), &sources);
+    let mut packet = udp(from, [224, 0, 0, 22], 0, 24 + message.len() as u16);
+    (packet[0], packet[9]) = (0x46, crate::igmp::PROTOCOL);
+    packet[20..24].copy_from_slice(&[0x94, 4, 0, 0]);
+    packet[24..].copy_from_slice(&message);
+    packet
+}
+
+#[test]
+fn trees_follow_reports_of_members_by_source() {
+    let text = TREE.replace("groups=all", "groups=joined").replace("groups=239.1.2.3", "groups=joined");
+    let mut net = net(&text.replace("+239.1.2.4", ""));
+    let mut now = Time::ZERO;
+    // Sends a packet of the source, and one of `a`. Returns their receivers.
+    let mut receivers = |reports: &[(u8, u8, &[[u8; 4]])]| {
+        for (host, kind, sources) in reports {
+            let report = igmp([10, 9, 0, host + 1], *kind, sources);
+            assert_eq!(net.enter(now, usize::from(*host), &report), Err(Ignored::LocalOnly));
+        }
+        [0, 1].map(|source| {
+            let packet = udp([10, 9, 0, source + 1], GROUP, 0, 100);
+            now += Span::from_secs(1);
+            let entered = net.enter(now, usize::from(source), &packet);
+            let hosts: Vec<_> = arrivals(&mut net).iter().map(|(host, _)| *host).collect();
+            assert_eq!(entered.is_err(), hosts.is_empty(), "{reports:?} {source} {entered:?} {hosts:?}");
+            hosts
+        })
+    };
+    assert_eq!(receivers(&[]), [[], []] as [[usize; 0]; 2]);
+    assert_eq!(receivers(&[(2, 4, &[])]), [[2], [2]], "all sources");
+    assert_eq!(receivers(&[(3, 5, &[LEFT])]), [vec![2, 3], vec![2]], "only the source");
+    assert_eq!(receivers(&[(1, 4, &[])]), [vec![1, 2, 3], vec![2]], "a sender does not receive its own");
+    assert_eq!(receivers(&[(2, 3, &[]), (3, 6, &[LEFT])]), [vec![1], vec![]], "both have left");
+}
+
+#[test]
+fn watched_packets_are_counted_by_host_destination_and_port() {
+    let mut net = net(TREE);
+    let packet = udp(LEFT, GROUP, 0, 1000);
+    let port = u16::from_be_bytes([packet[22], packet[23]]);
+    let mine = net.watch(1, GROUP.into(), port);
+    let others =
+        [(1, GROUP, port + 1), (2, RIGHT, port)].map(|(host, to, port)| net.watch(host, to.into(), port));
+    assert_eq!(net.watch(1, GROUP.into(), port), mine, "each is counted once");
+    for _ in 0..3 {
+        assert_eq!(net.enter(Time::ZERO, 0, &packet), Ok(()));
+    }
+    arrivals(&mut net);
+    let counted = |index: usize| (net.watched()[index].packets, net.watched()[index].bytes);
+    assert_eq!((counted(mine), others.map(counted)), ((3, 3_000), [(0, 0); 2]));
+}
+
 /// RED that marks or drops almost immediately.
 const KEEN: &str = "rate=8M queue=red,limit=100,min=1,max=60,w=0.9,p=1,nowait,ecn";
 

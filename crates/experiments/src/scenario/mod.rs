@@ -9,6 +9,7 @@
 //! | `syntax` `units` | the file as a tree with positions; numbers with units |
 //! | `shape` `shapes` | the permitted keys: for checks, the JSON Schema and the reference |
 //! | `read` `plan` | conversion of the tree to typed values |
+//! | `real` | flows for programs on real hosts |
 //! | `estimate` | estimate of the memory that a run of a plan needs |
 //! | `names` `layout` | conversion of the plan to a network |
 //! | `missing_parts` | needed parts that a scenario does not have |
@@ -26,6 +27,7 @@ mod missing_parts;
 mod names;
 pub(crate) mod plan;
 mod read;
+mod real;
 mod shape;
 mod shapes;
 mod syntax;
@@ -42,6 +44,7 @@ pub use faircast_topology::memory;
 pub use hosts::HostThatForwards;
 pub use layout::Layout;
 pub use missing_parts::{flow_keys, router_kind};
+pub use real::{RealFlow, RealFlows, RealReceiver, Supply, Traffic};
 pub use template::{TEMPLATES, Template, template};
 
 use crate::stats::{Scale, Trait};

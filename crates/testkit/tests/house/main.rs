@@ -106,6 +106,7 @@ const MAY_USE: [(&str, &[&str]); 27] = [
             "faircast-experiments",
             "faircast-net",
             "faircast-transport",
+            "faircast-topology",
             "faircast-emulator",
         ],
     ),

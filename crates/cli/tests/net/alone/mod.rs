@@ -3,6 +3,7 @@
 
 mod agents;
 mod doctor;
+mod emu;
 mod flooding;
 mod large_group;
 mod late;

@@ -1,0 +1,182 @@
+//! Emulated networks: flows and programs of scenarios, and what remains of killed emulations.
+
+use crate::kit::{FAIRCAST, must};
+use faircast_testkit::{Company, Turn, require_root};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Too many datagrams for one receiver, and a session to the other one.
+const LAB: &str = r#"
+title = "three hosts"
+duration = "6 s"
+warmup = "2 s"
+start_jitter = "0 s"
+
+[topology]
+kind = "text"
+network = """
+host src
+host a
+host b
+router r
+link src r rate=100M delay=10ms
+link r a rate=8M delay=10ms queue=droptail,50
+link r b rate=2M delay=10ms queue=droptail,50
+"""
+
+[[flow]]
+name = "flood"
+kind = "udp"
+rate = "10 Mbit/s"
+from = "src"
+to = "a"
+
+[[flow]]
+name = "session"
+kind = "session"
+scheme = "ormcc"
+from = "src"
+to = "b"
+"#;
+
+/// Attempts to measure on a machine that may be too busy.
+const ATTEMPTS: usize = 4;
+
+/// Runs the program. Returns its exit code, its events and its errors.
+fn emu(directory: &Path, args: &[&str]) -> (Option<i32>, Vec<Value>, String) {
+    let output = must(Command::new(FAIRCAST).arg("emu").args(args).current_dir(directory).output());
+    let Output { status, stdout, stderr } = output;
+    let lines = String::from_utf8_lossy(&stdout);
+    let events = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    (status.code(), events, String::from_utf8_lossy(&stderr).into_owned())
+}
+
+fn lab() -> tempfile::TempDir {
+    let place = must(tempfile::Builder::new().prefix("faircast-net-").tempdir());
+    must(std::fs::write(place.path().join("lab.toml"), LAB));
+    place
+}
+
+/// Runs until this machine has kept up with a run. A run in which it has not says so.
+fn valid(directory: &Path, args: &[&str]) -> Vec<Value> {
+    for attempt in 1..=ATTEMPTS {
+        let (code, events, errors) = emu(directory, args);
+        let done = events.last().unwrap_or_else(|| panic!("no events: {code:?} {errors}"));
+        if done["valid"] == true {
+            assert_eq!((code, &done["ok"]), (Some(0), &Value::Bool(true)), "{errors}\n{events:?}");
+            return events;
+        }
+        let has_reason = done["faults"].as_array().is_some_and(|faults| !faults.is_empty());
+        assert!(has_reason && code == Some(1) && errors.contains("the run is invalid"), "{done}\n{errors}");
+        assert!(attempt < ATTEMPTS, "this machine never kept up: {done}");
+    }
+    unreachable!("the last attempt returns or panics")
+}
+
+fn one<'a>(events: &'a [Value], key: &str, value: &str) -> &'a Value {
+    events.iter().find(|event| event[key] == value).unwrap_or_else(|| panic!("no {value} in {events:?}"))
+}
+
+/// Needs a kernel: TCP, IGMP and UDP of the kernel, and the times of the emulation.
+#[test]
+fn emulated_flows_and_programs_have_the_rates_of_links() {
+    let Some(_root) = require_root() else { return };
+    let _turn = must(Turn::take(Company::Alone));
+    let place = lab();
+    let events = valid(place.path(), &["run", "lab.toml", "--json"]);
+    let rate = |flow: &str| one(&events, "flow", flow)["rate"].as_f64().expect("a number");
+    assert!((rate("flood") / 8e6 - 1.0).abs() < 0.02, "the rate of the link: {}", rate("flood"));
+    assert!((5e5..2e6).contains(&rate("session")), "{}", rate("session"));
+    let to_a = one(&events, "link", "r->a");
+    let offered = to_a["offered"].as_f64().expect("a number");
+    assert!((offered / 5_000.0 - 1.0).abs() < 0.02, "the group is not forwarded to a: {to_a}");
+    assert!(to_a["dropped"].as_f64() > Some(500.0), "{to_a}");
+
+    // Programs find hosts by name, and a server listens before its client starts.
+    let words = "b: iperf3 -s -1 -- a: iperf3 -c b -n 100K -- src: ping -c 2 -i 0.2 a";
+    let words: Vec<&str> = words.split(' ').collect();
+    let events = valid(place.path(), &[&["run", "lab.toml", "--json", "--"], &words[..]].concat());
+    let output = |host: &str, text: &str| {
+        let line = |event: &&Value| {
+            event["host"] == host && event["line"].as_str().is_some_and(|line| line.contains(text))
+        };
+        let found = events.iter().find(line).unwrap_or_else(|| panic!("{host}: no {text} in {events:?}"));
+        found["line"].as_str().expect("a text").to_owned()
+    };
+    output("a", "iperf Done.");
+    output("b", "Accepted connection from 10.9.0.2");
+    let line = output("src", "icmp_seq=2");
+    let millis = line.split("time=").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+    assert!(millis.is_some_and(|millis| (40.0..45.0).contains(&millis)), "20 ms each way: {line}");
+
+    let (code, events, errors) =
+        emu(place.path(), &["run", "lab.toml", "--json", "--", "a:", "sh", "-c", "exit 3"]);
+    assert!(code == Some(1) && errors.contains("`sh -c exit 3` on a ended with exit status: 3"), "{errors}");
+    assert_eq!(one(&events, "event", "ended")["code"], 3);
+}
+
+/// Needs a kernel: processes that are killed, and namespaces.
+#[test]
+fn killed_emulation_leaves_nothing_and_another_stays() {
+    let Some(_root) = require_root() else { return };
+    let _turn = must(Turn::take(Company::Shared));
+    let place = lab();
+    let (code, up, errors) = emu(place.path(), &["up", "lab.toml", "--json"]);
+    assert_eq!(code, Some(0), "{errors}");
+    let (id, keeper) = (up[0]["id"].as_str().expect("a text"), up[0]["keeper"].as_u64().expect("a number"));
+
+    // A program that leaves another one behind, in a network that is killed.
+    let marker = format!("86400.{}", std::process::id());
+    let line = format!("sleep {marker} & echo started; wait");
+    let mut command = Command::new(FAIRCAST);
+    command.args(["emu", "run", "lab.toml", "--", "a:", "sh", "-c", &line]).current_dir(place.path());
+    let mut run = must(command.stdout(Stdio::piped()).spawn());
+    let mut lines = BufReader::new(run.stdout.take().expect("it is a pipe")).lines();
+    assert_eq!(lines.next().and_then(Result::ok).as_deref(), Some("a: started"));
+    let listed = || {
+        let (_, networks, errors) = emu(place.path(), &["status", "--json"]);
+        assert_eq!(errors, "");
+        networks
+            .into_iter()
+            .filter_map(|it| Some((it["id"].as_str()?.to_owned(), it["keeper"].as_u64()?)))
+            .collect::<Vec<_>>()
+    };
+    let own: Vec<u64> = listed().into_iter().map(|(_, keeper)| keeper).collect();
+    assert!(own.contains(&keeper) && !processes(&marker).is_empty(), "{own:?}");
+    must(run.kill());
+    must(run.wait());
+    let end = Instant::now() + Duration::from_secs(60);
+    while !processes(&marker).is_empty() {
+        assert!(Instant::now() < end, "a process remains: {:?}", processes(&marker));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+
+    let (code, events, errors) =
+        emu(place.path(), &["run", id, "--json", "--", "b:", "ping", "-c", "1", "a"]);
+    assert!(
+        events.last().is_some_and(|done| done["failures"] == serde_json::json!([])),
+        "{code:?} {errors} {events:?}"
+    );
+    let (code, _, errors) = emu(place.path(), &["down", id]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""));
+    assert!(listed().iter().all(|(other, _)| other != id), "{:?}", listed());
+    // A process that has ended may wait for its parent, but it holds no namespace.
+    let held = std::fs::read_dir(format!("/proc/{keeper}/fd")).map_or(0, Iterator::count);
+    assert_eq!(held, 0, "the keeper has open files");
+    let (code, _, errors) = emu(place.path(), &["down", id]);
+    assert!(code == Some(2) && errors.contains("there is no emulated network"), "{errors}");
+}
+
+/// Returns the processes whose arguments contain a text.
+fn processes(text: &str) -> Vec<String> {
+    let all = must(std::fs::read_dir("/proc"));
+    let arguments = |entry: std::fs::DirEntry| std::fs::read(entry.path().join("cmdline")).ok();
+    let shown = all
+        .filter_map(Result::ok)
+        .filter_map(arguments)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    shown.filter(|line| line.contains(text)).collect()
+}

@@ -1,0 +1,271 @@
+//! The flows of a scenario as programs on real hosts can run them.
+
+use super::Scenario;
+use super::layout::{LaidFlow, Layout};
+use super::membership_periods::turns;
+use super::plan::{Ecn, FlowKind, FlowPlan, RunPlan, SessionPlan};
+use faircast_core::rng::Rng;
+use faircast_core::schemes::Scheme;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_sim::ApplicationData;
+use faircast_unicast::Protocol;
+use std::sync::Arc;
+
+/// Number of the first random stream for the data of flows, one for each flow. It is far above those of the layout's flows.
+const DATA_STREAM: u64 = u64::MAX / 2;
+
+/// The flows of a scenario for real programs.
+#[derive(Debug, Clone, Default)]
+pub struct RealFlows {
+    /// Flows that programs can run.
+    pub flows: Vec<RealFlow>,
+    /// Parts of the scenario that no program can run, with the reasons.
+    pub omitted: Vec<String>,
+}
+
+/// A flow for real programs.
+#[derive(Debug, Clone)]
+pub struct RealFlow {
+    /// Name of the group of flows.
+    pub group: String,
+    /// Number of the flow in its group, from 0.
+    pub copy: usize,
+    /// The sending host.
+    pub from: String,
+    /// The receiving hosts.
+    pub to: Vec<RealReceiver>,
+    /// Time at which the flow starts.
+    pub start: Time,
+    /// Time at which the flow stops; [`Time::NEVER`] if it lasts until the end.
+    pub stop: Time,
+    /// Bytes of a data packet with its IP header.
+    pub packet: u16,
+    /// Protocol and data.
+    pub traffic: Traffic,
+}
+
+/// A receiver of a flow.
+#[derive(Debug, Clone)]
+pub struct RealReceiver {
+    /// The host.
+    pub host: String,
+    /// Times at which the receiver joins and leaves, in order.
+    pub stays: Vec<(Time, Time)>,
+}
+
+/// Protocol and data of a flow.
+#[derive(Debug, Clone)]
+pub enum Traffic {
+    /// A multicast session that always has data.
+    Session(Box<Scheme>),
+    /// A TCP connection.
+    Tcp {
+        /// Name of the congestion control in Linux.
+        congestion: &'static str,
+        /// Data of the application.
+        supply: Supply,
+    },
+    /// Datagrams at a rate.
+    Datagrams {
+        /// The rate of the IP packets.
+        rate: Rate,
+        /// Maximum relative change of an interval between two packets, drawn at random.
+        jitter: f64,
+        /// Data of the application.
+        supply: Supply,
+    },
+}
+
+/// Data of an application.
+#[derive(Debug, Clone)]
+pub enum Supply {
+    /// Unlimited data within these spans of time.
+    Spans(Vec<(Time, Time)>),
+    /// This number of packets.
+    Packets(u32),
+    /// Times since the start of the flow, each with the total number of packets until then.
+    Trace(Arc<[(Span, u32)]>),
+}
+
+impl Scenario {
+    /// Returns the flows at a point, and the parts that no program can run.
+    pub fn real_flows(&self, point: usize, seed: u64) -> RealFlows {
+        let (plan, layout) = (self.plan(point), self.layout(point, seed));
+        let mut real = RealFlows { flows: Vec::new(), omitted: parts_of_simulator(plan, &layout) };
+        let mut copies = vec![0; plan.flows.len()];
+        for (number, flow) in layout.flows.iter().enumerate() {
+            let of = &plan.flows[flow.group];
+            let rng = Rng::new(seed, DATA_STREAM - number as u64);
+            match traffic(of, flow, plan.duration, rng) {
+                Err(reason) => {
+                    let omitted = format!("flow `{}`: {reason}", of.name.value);
+                    if !real.omitted.contains(&omitted) {
+                        real.omitted.push(omitted);
+                    }
+                }
+                Ok(traffic) => {
+                    let to = (0..flow.receivers.len()).map(|member| RealReceiver {
+                        host: layout.names.name(flow.receivers[member]),
+                        stays: stays(flow, member),
+                    });
+                    real.flows.push(RealFlow {
+                        group: of.name.value.clone(),
+                        copy: copies[flow.group],
+                        from: layout.names.name(flow.source),
+                        to: to.collect(),
+                        start: flow.start,
+                        stop: flow.stop,
+                        packet: of.packet,
+                        traffic,
+                    });
+                }
+            }
+            copies[flow.group] += 1;
+        }
+        real
+    }
+
+    /// Returns the time from which on metrics are taken at a point.
+    pub fn warmup(&self, point: usize) -> Time {
+        self.plan(point).windows.first().map_or(Time::ZERO, |window| window.from)
+    }
+}
+
+/// Returns the parts of the network that only the simulator has.
+fn parts_of_simulator(plan: &RunPlan, layout: &Layout) -> Vec<String> {
+    let parts = [
+        (!layout.changes.is_empty(), "`[[change]]`: emulated links do not change"),
+        (!layout.aggregators.is_empty(), "`aggregate`: emulated routers forward all reports"),
+        (!layout.routers.is_empty(), "`[[router]]`: emulated routers have no state of sessions"),
+        (!plan.coordinated.is_empty(), "`[[coordinate]]`: the flows have programs of their own"),
+    ];
+    parts.into_iter().filter(|(has, _)| *has).map(|(_, text)| text.to_owned()).collect()
+}
+
+/// Returns the times at which a receiver is present.
+fn stays(flow: &LaidFlow, member: usize) -> Vec<(Time, Time)> {
+    let first = flow.stays.get(member).copied().unwrap_or((Time::ZERO, Time::NEVER));
+    let returns = flow.returns.iter().filter(|(who, ..)| *who as usize == member);
+    std::iter::once(first).chain(returns.map(|(_, join, leave)| (*join, *leave))).collect()
+}
+
+fn traffic(plan: &FlowPlan, flow: &LaidFlow, end: Time, mut rng: Rng) -> Result<Traffic, &'static str> {
+    if flow.clock_error != 0.0 {
+        return Err("`clock_error`: all hosts have the clock of this machine");
+    }
+    let end = end.min(flow.stop);
+    match &plan.kind {
+        FlowKind::Session(session) => {
+            of_session(session, flow).map(|scheme| Traffic::Session(Box::new(scheme)))
+        }
+        FlowKind::Unicast { protocol, supply, .. } => {
+            let congestion = in_linux(protocol)?;
+            Ok(Traffic::Tcp { congestion, supply: supplied(plan, supply, flow.start, end, &mut rng)? })
+        }
+        FlowKind::Datagrams { rate, jitter, supply } => Ok(Traffic::Datagrams {
+            rate: Rate::from_bps(*rate),
+            jitter: jitter.clamp(0.0, 1.0),
+            supply: supplied(plan, supply, flow.start, end, &mut rng)?,
+        }),
+    }
+}
+
+fn of_session(session: &SessionPlan, flow: &LaidFlow) -> Result<Scheme, &'static str> {
+    let lacks = [
+        (session.scheme.layers() > 1, "a session in layers has a stream of its own for each layer"),
+        (!flow.parents.is_empty(), "receivers in a tree need agents"),
+        (session.packets.is_some() || session.content.is_some(), "a stream has no end and no content"),
+        (!flow.talks.is_empty(), "a stream always has data, without `on` and `off`"),
+        (session.mute_after.is_some(), "receivers do not stop sending reports"),
+        (session.alive.is_some(), "`alive` has no option of `faircast recv`"),
+        (session.ecn == Ecn::On, "`faircast stream` sends packets that queues may not mark"),
+    ];
+    match lacks.into_iter().find(|(lacks, _)| *lacks) {
+        Some((_, reason)) => Err(reason),
+        None => Ok(session.scheme),
+    }
+}
+
+/// Returns the name of a protocol in Linux.
+fn in_linux(protocol: &Protocol) -> Result<&'static str, &'static str> {
+    match protocol.name() {
+        "tcp-reno" | "tcp-newreno" | "tcp-sack" => Ok("reno"),
+        "tcp-vegas" => Ok("vegas"),
+        "tcp-cubic" => Ok("cubic"),
+        "tcp-dctcp" => Ok("dctcp"),
+        "tcp-prague" => Ok("prague"),
+        "tcp-bbr" => Ok("bbr"),
+        _ => Err("no program has this protocol"),
+    }
+}
+
+fn supplied(
+    plan: &FlowPlan,
+    supply: &ApplicationData,
+    start: Time,
+    end: Time,
+    rng: &mut Rng,
+) -> Result<Supply, &'static str> {
+    if let Some(trace) = &plan.trace {
+        return Ok(Supply::Trace(Arc::clone(trace)));
+    }
+    match supply {
+        ApplicationData::Endless => Ok(Supply::Spans(vec![(start, end)])),
+        ApplicationData::Packets(packets) => Ok(Supply::Packets(*packets)),
+        ApplicationData::OnOff { on, off } => Ok(Supply::Spans(turns(&(*on, *off), start, end, rng))),
+        ApplicationData::Transfers { .. } | ApplicationData::Trace(_) => {
+            Err("`transfer` has no program: flows keep one connection")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "title = \"t\"\nduration = \"10 s\"\nwarmup = \"2 s\"\nstart_jitter = \"0 s\"\n\
+        [topology]\nkind = \"dumbbell\"\nsources = 2\nleaves = 2\n";
+
+    fn real(flows: &str) -> RealFlows {
+        let text = format!("{HEAD}{flows}");
+        let scenario = Scenario::parse(&text, "test.toml")
+            .unwrap_or_else(|faults| panic!("{}", faults.render(crate::scenario::DiagnosticStyle::Plain)));
+        assert_eq!(scenario.warmup(0), Time::from_secs_f64(2.0));
+        scenario.real_flows(0, 1)
+    }
+
+    #[test]
+    fn flows_have_hosts_times_and_names_of_linux() {
+        let it = real(
+            "[[flow]]\nname = \"m\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\njoin = [\"0 s\", \"3 s\"]\n\
+             [[flow]]\nname = \"t\"\nkind = \"tcp-newreno\"\nfrom = \"src2\"\nto = \"leaf2\"\ncount = 2\nstart = \"1 s\"\nstop = \"9 s\"\n\
+             [[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1 Mbit/s\"\nfrom = \"src2\"\nto = \"leaf1\"\non = \"1 s\"\noff = \"2 s\"\n",
+        );
+        assert_eq!(it.omitted, [""; 0]);
+        let names: Vec<_> = it.flows.iter().map(|flow| (flow.group.as_str(), flow.copy)).collect();
+        assert_eq!(names, [("m", 0), ("t", 0), ("t", 1), ("u", 0)]);
+        let at = Time::from_secs_f64;
+        let [session, tcp, _, udp] = &it.flows[..] else { panic!("{it:?}") };
+        assert!(matches!(&session.traffic, Traffic::Session(scheme) if scheme.to_string() == "ormcc"));
+        assert_eq!((session.to[1].host.as_str(), session.to[1].stays[0].0), ("leaf2", at(3.0)));
+        let Traffic::Tcp { congestion: "reno", supply: Supply::Spans(spans) } = &tcp.traffic else {
+            panic!("{tcp:?}")
+        };
+        assert_eq!((spans[0], tcp.from.as_str(), tcp.stop), ((at(1.0), at(9.0)), "src2", at(9.0)));
+        let Traffic::Datagrams { supply: Supply::Spans(spans), .. } = &udp.traffic else { panic!("{udp:?}") };
+        assert_eq!(spans[..2], [(at(0.0), at(1.0)), (at(3.0), at(4.0))]);
+    }
+
+    #[test]
+    fn parts_without_a_program_are_named() {
+        let it = real(
+            "[[flow]]\nname = \"a\"\nkind = \"tfrc\"\nfrom = \"src1\"\nto = \"leaf*\"\n\
+             [[flow]]\nname = \"b\"\nkind = \"session\"\nscheme = \"rlc\"\nfrom = \"src1\"\nto = \"leaf*\"\n\
+             [[change]]\nat = \"5 s\"\nlink = \"left->right\"\nrate = \"2 Mbit/s\"\n",
+        );
+        assert!(it.flows.is_empty(), "{it:?}");
+        let starts = ["`[[change]]`: ", "flow `a`: no program", "flow `b`: a session in layers"];
+        assert!(it.omitted.iter().zip(starts).all(|(text, start)| text.starts_with(start)), "{it:?}");
+        assert_eq!(it.omitted.len(), 3, "each reason once: {it:?}");
+    }
+}
