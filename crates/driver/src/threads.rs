@@ -17,7 +17,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) fn own_threads(directory: Option<PathBuf>) -> Worker {
     let (files, decoding) = (Thread::default(), Thread::default());
     let in_memory = Arc::new(AtomicBool::new(false));
-    let run = Worker::new(move |load, job| match load {
+    Worker::new(move |load, job| match load {
         Load::Decoding => decoding.run(job),
         Load::Blocks if in_memory.load(Ordering::Relaxed) => job(),
         Load::Blocks | Load::Files => files.run(job),
@@ -29,15 +29,7 @@ pub(crate) fn own_threads(directory: Option<PathBuf>) -> Worker {
                 in_memory.store(directory.is_some_and(|path| is_in_memory(&path)), Ordering::Relaxed);
             }));
         }
-    });
-    run.halving(in_two_threads)
-}
-
-fn in_two_threads(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
-    std::thread::scope(|scope| {
-        scope.spawn(b);
-        a();
-    });
+    })
 }
 
 /// A thread that performs one job after another.

@@ -9,11 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 #[derive(Debug, Clone, Default)]
 pub struct FileWork {
     shared: Arc<Shared>,
-    both: Option<Both>,
 }
-
-/// A function that calls both arguments, possibly in parallel, and returns after both calls have returned.
-pub type Both = fn(&mut (dyn FnMut() + Send), &mut (dyn FnMut() + Send));
 
 /// A stage of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,22 +37,6 @@ const STAGES: [WorkStage; 4] =
     [WorkStage::Verifying, WorkStage::Completing, WorkStage::Renaming, WorkStage::Linking];
 
 impl FileWork {
-    /// Creates work whose two halves are run by `both`; if `both` is `None`, the second half runs after the first.
-    pub fn halved_by(both: Option<Both>) -> FileWork {
-        FileWork { both, ..FileWork::default() }
-    }
-
-    /// Runs both halves.
-    pub(crate) fn halves(&self, a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
-        match self.both {
-            Some(both) => both(a, b),
-            None => {
-                a();
-                b();
-            }
-        }
-    }
-
     /// Begins a stage of `total` steps.
     pub fn begin(&self, stage: WorkStage, total: u64) {
         self.shared.done.store(0, Ordering::Relaxed);

@@ -66,7 +66,7 @@ pub use block::{BlockError, RootHasher, hash_of, seal_block, verify_block};
 pub use chunking::Delta;
 pub use device_fault::{DeviceFault, DeviceUse, Files as RefusedFiles};
 pub use error::{Change, ObjectError, Obstacle};
-pub use file_work::{Both, FileWork, WorkStage};
+pub use file_work::{FileWork, WorkStage};
 pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};
 pub use host::block_device::BlockDevice;
 pub use host::disk::{Disk, SYSTEM};

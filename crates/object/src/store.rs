@@ -45,9 +45,6 @@ pub use files::Files;
 pub use ledger::Ledger;
 pub use ledger::{Operation, Performed, Plan};
 
-/// Minimum number of bytes of stored blocks from which the blocks are verified in two halves, possibly in parallel.
-const HALVES_FROM: u64 = 64 << 20;
-
 /// Maximum distance of a block of a stream from the highest stored block, in blocks. The memory for hashes grows with this
 /// distance.
 const FARTHEST: u32 = 1 << 20;
@@ -199,7 +196,20 @@ impl Store {
     /// As [`Store::open`], and [`ObjectError::Cancelled`].
     pub fn go_on(&mut self, reported: JournalContent, work: &FileWork) -> Result<(), ObjectError> {
         work.begin(WorkStage::Verifying, reported.blocks.len() as u64);
-        match self.take_up(reported, work) {
+        self.claim(reported)?;
+        while let Some((_, operation)) = self.ledger.verification(0) {
+            work.step(&self.files.place.out_path)?;
+            self.perform(operation)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the manifest of an earlier receiver, and records its stored blocks. [`Operation::Verify`] verifies them.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn claim(&mut self, reported: JournalContent) -> Result<(), ObjectError> {
+        match self.take_up(reported) {
             Err(error) if error.is_contradiction() => {
                 self.start_over()?;
                 self.ledger.spoiled = self.spoiled.max(1);
@@ -270,14 +280,14 @@ impl Store {
     }
 
     /// Continues with the blocks of the journal.
-    fn take_up(&mut self, reported: JournalContent, work: &FileWork) -> Result<(), ObjectError> {
+    fn take_up(&mut self, reported: JournalContent) -> Result<(), ObjectError> {
         if let (Some(len), None) = (reported.stream_len, self.geometry.stream_len) {
             if (Geometry { stream_len: Some(len), ..self.geometry }).check().is_err() {
                 return Err(ObjectError::TwoEnds { first: len, second: 0 });
             }
             self.ledger.adopt_stream_len(len);
         }
-        self.resume(reported.blocks, work)
+        self.resume(reported.blocks)
     }
 
     /// Stores block `index`. [`super::verify_block`] must have verified that `data` has this `hash`. A block that is not full
@@ -317,65 +327,40 @@ impl Store {
         Ok(())
     }
 
-    /// Adds the valid stored blocks of an earlier receiver to the received blocks.
-    fn resume(&mut self, blocks: Vec<(u32, Hash)>, work: &FileWork) -> Result<(), ObjectError> {
+    /// Counts the valid blocks of the manifest of an earlier receiver as received, and records its other blocks.
+    fn resume(&mut self, blocks: Vec<(u32, Hash)>) -> Result<(), ObjectError> {
         let end = self.geometry.blocks().unwrap_or(u32::MAX);
         // If a block has several records, the last record applies.
-        let latest: BTreeMap<u32, Hash> = blocks.into_iter().filter(|&(index, _)| index < end).collect();
-        let journaled: Vec<(u32, Hash)> = latest.into_iter().filter(|(_, hash)| *hash != WITHDRAWN).collect();
-        self.ledger.spoiled =
-            journaled.iter().map(|&(index, _)| u64::from(self.geometry.block_len(index))).sum();
-        let head = journaled.partition_point(|&(index, _)| index < self.geometry.manifest_blocks());
-        if self.stage == Stage::Published {
-            if self.that_verify(&journaled[..head], work)?.len() < self.geometry.manifest_blocks() as usize {
-                // Without the manifest, the set of published files is unknown.
-                self.ledger.stage = Stage::Receiving;
-                return self.files.place.wipe();
-            }
-            journaled.iter().for_each(|&(index, hash)| self.ledger.count_resumed(index, hash));
-            self.ledger.spoiled = 0;
-            return self.learn_manifest();
-        }
-        for (index, hash) in self.that_verify(&journaled[..head], work)? {
-            self.ledger.count_resumed(index, hash);
-        }
-        if self.head_is_complete() {
-            self.learn_manifest()?;
-            let rest = &journaled[head..];
-            let bytes = rest.len() as u64 * self.geometry.capacity();
-            let good = if bytes < HALVES_FROM {
-                self.that_verify(rest, work)?
-            } else {
-                let (a, b) = rest.split_at(rest.len() / 2);
-                let (mut good, mut others) = (Ok(Vec::new()), Ok(Vec::new()));
-                work.halves(&mut || good = self.that_verify(a, work), &mut || {
-                    others = self.that_verify(b, work);
-                });
-                let mut good = good?;
-                good.append(&mut others?);
-                good
-            };
-            for (index, hash) in good {
-                self.ledger.count_resumed(index, hash);
-            }
-        }
-        self.ledger.spoiled = self.spoiled.saturating_sub(self.verified);
-        Ok(())
-    }
-
-    /// Returns the blocks whose stored data matches the recorded hash. Unreadable blocks are omitted.
-    fn that_verify(&self, blocks: &[(u32, Hash)], work: &FileWork) -> Result<Vec<(u32, Hash)>, ObjectError> {
+        let mut head: BTreeMap<u32, Hash> = blocks.into_iter().filter(|&(index, _)| index < end).collect();
+        head.retain(|_, hash| *hash != WITHDRAWN);
+        let rest = head.split_off(&self.geometry.manifest_blocks());
         let (mut open, mut buf) = (Opened::new(&self.files.place), Vec::new());
-        let mut verifies = |&(index, hash): &(u32, Hash)| {
-            self.files.read_back(&self.spot(index), &mut buf, &mut open).is_ok_and(|()| hash_of(&buf) == hash)
-        };
-        let mut good = Vec::new();
-        for block in blocks {
-            work.step(&self.files.place.out_path)?;
-            if verifies(block) {
-                good.push(*block);
-            }
+        let mut good = head.clone();
+        good.retain(|&index, hash| {
+            let read = self.files.read_back(&self.spot(index), &mut buf, &mut open);
+            read.is_ok() && hash_of(&buf) == *hash
+        });
+        let is_whole = good.len() as u32 == self.geometry.manifest_blocks();
+        if !is_whole {
+            // Without the manifest, the places of the other blocks are unknown.
+            let lost = head.keys().chain(rest.keys()).map(|&index| u64::from(self.geometry.block_len(index)));
+            self.ledger.spoiled = lost.sum();
         }
-        Ok(good)
+        if self.stage == Stage::Published && !is_whole {
+            self.ledger.stage = Stage::Receiving;
+            return self.files.place.wipe();
+        }
+        good.into_iter().for_each(|(index, hash)| self.ledger.count_resumed(index, hash));
+        if !is_whole {
+            self.ledger.spoiled = self.spoiled.saturating_sub(self.verified);
+            return Ok(());
+        }
+        match self.stage {
+            Stage::Published => {
+                rest.into_iter().for_each(|(index, hash)| self.ledger.count_resumed(index, hash));
+            }
+            Stage::Receiving => self.ledger.claim(rest),
+        }
+        self.learn_manifest()
     }
 }

@@ -1,6 +1,5 @@
 //! Jobs that may take a long time, such as disk accesses. They run in parallel with the loop of a session.
 
-use crate::object::{Both, FileWork};
 use faircast_host::write_behind::Perform;
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +25,6 @@ pub enum Load {
 #[derive(Clone)]
 pub struct Worker {
     run: Arc<dyn Fn(Load, Job) + Send + Sync>,
-    both: Option<Both>,
 }
 
 impl Worker {
@@ -37,13 +35,7 @@ impl Worker {
 
     /// Returns a worker that passes jobs to `run`.
     pub fn new(run: impl Fn(Load, Job) + Send + Sync + 'static) -> Worker {
-        Worker { run: Arc::new(run), both: None }
-    }
-
-    /// Lets each job that processes many files do its work in two parts at the same time, using `both`.
-    #[must_use]
-    pub fn halving(self, both: Both) -> Worker {
-        Worker { both: Some(both), ..self }
+        Worker { run: Arc::new(run) }
     }
 
     /// Runs a job.
@@ -55,11 +47,6 @@ impl Worker {
     pub fn blocks(&self) -> Perform {
         let worker = self.clone();
         Arc::new(move |job| worker.run(Load::Blocks, job))
-    }
-
-    /// Returns a handle that jobs use to control their work on files.
-    pub fn file_work(&self) -> FileWork {
-        FileWork::halved_by(self.both)
     }
 }
 

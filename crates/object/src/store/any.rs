@@ -7,7 +7,6 @@ use crate::error::ObjectError;
 use crate::file_work::FileWork;
 use crate::gather::seeds::Seeds;
 use crate::geometry::Hash;
-use crate::journal::JournalContent;
 use crate::policy::Durability;
 
 /// A transfer that is being received into a directory or onto a block device.
@@ -71,17 +70,6 @@ impl AnyStore {
         match self {
             AnyStore::Directory(store) => &store.ledger,
             AnyStore::Device(store) => &store.ledger,
-        }
-    }
-
-    /// Verifies the stored blocks of an earlier receiver; valid blocks count as received.
-    ///
-    /// # Errors
-    /// As [`Store::go_on`].
-    pub fn go_on(&mut self, reported: JournalContent, work: &FileWork) -> Result<(), ObjectError> {
-        match self {
-            AnyStore::Directory(store) => store.go_on(reported, work),
-            AnyStore::Device(store) => store.go_on(reported, work),
         }
     }
 

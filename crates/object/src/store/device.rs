@@ -54,7 +54,10 @@ pub struct DeviceStore {
 pub struct DeviceFiles {
     disk: Disk,
     device: Arc<BlockDevice>,
+    /// Writes.
     direct: Direct,
+    /// Reads of blocks that this receiver has not written.
+    reading: Direct,
     /// Blocks that the table does not list yet, because the last of their bytes may be in memory: number, end, and hash.
     unlisted: VecDeque<(u32, u64, Hash)>,
     transfer: TransferId,
@@ -89,8 +92,13 @@ impl DeviceStore {
         let files = DeviceFiles::new(disk, device, transfer, geometry)?;
         let reported = files.read_table()?;
         let mut ledger = Ledger::new(transfer, geometry, Stage::Receiving);
-        ledger.has_others = true; // the device may hold an earlier version of the content
+        (ledger.has_others, ledger.takes_only_chunks) = (true, true); // the device may hold an earlier version of the content
         Ok((DeviceStore { ledger, files }, reported))
+    }
+
+    /// Records the blocks that an earlier receiver has stored according to its table. [`Operation::Verify`] verifies them.
+    pub fn claim(&mut self, reported: JournalContent) {
+        self.ledger.claim(reported.blocks);
     }
 
     /// Verifies the stored blocks of an earlier receiver; valid blocks count as received.
@@ -99,13 +107,10 @@ impl DeviceStore {
     /// [`ObjectError::Cancelled`].
     pub fn go_on(&mut self, reported: JournalContent, work: &FileWork) -> Result<(), ObjectError> {
         work.begin(WorkStage::Verifying, reported.blocks.len() as u64);
-        let mut buf = Vec::new();
-        for (index, hash) in reported.blocks {
+        self.claim(reported);
+        while let Some((_, operation)) = self.ledger.verification(0) {
             work.step(self.files.device.path())?;
-            match self.files.read_block(index, &mut buf) && hash_of(&buf) == hash {
-                true => self.ledger.count_resumed(index, hash),
-                false => self.ledger.spoiled += buf.len() as u64,
-            }
+            self.ledger.settle(self.files.perform(operation)?);
         }
         Ok(())
     }
@@ -248,6 +253,7 @@ impl DeviceFiles {
             disk: disk.clone(),
             device: Arc::clone(device),
             direct: Direct::default(),
+            reading: Direct::default(),
             unlisted: VecDeque::new(),
             transfer,
             geometry,
@@ -281,6 +287,11 @@ impl DeviceFiles {
                 self.flush(0)?;
                 self.record(index, WITHDRAWN)?;
                 Ok(Performed::Noted)
+            }
+            Operation::Verify(spot, hash) => {
+                let mut buf = Vec::new();
+                let is_right = self.read_block(spot.index, &mut buf) && hash_of(&buf) == hash;
+                Ok(Performed::Verified(spot.index, is_right))
             }
             // A source never withdraws its only file, and a device takes no stream.
             Operation::GiveBack(_) | Operation::Rehash(_) | Operation::End(_) => Err(ObjectError::Withdrawn),
@@ -343,11 +354,11 @@ impl DeviceFiles {
         Ok(())
     }
 
-    /// Reads the content of a block from the device. Returns whether all of it was read.
+    /// Reads the content of a block that this receiver has not written. Returns whether all of it was read.
     fn read_block(&mut self, index: u32, buf: &mut Vec<u8>) -> bool {
         let bytes = self.place_of(index);
         buf.resize((bytes.end - bytes.start) as usize, 0);
-        let read = self.direct.read((&self.disk, &self.device.file), buf, bytes.start);
+        let read = self.reading.read((&self.disk, &self.device.file), buf, bytes.start);
         read.is_ok_and(|have| have == buf.len())
     }
 

@@ -33,12 +33,12 @@ impl Store {
     /// # Errors
     /// When the journal or the part files cannot be changed.
     pub fn distrust(&mut self) -> Result<u64, ObjectError> {
+        let is_all = self.resumed_blocks() >= self.blocks_stored();
         let old = self.ledger.forget_origin();
-        let is_all = old.len() >= self.hashes.known() as usize;
         if old.is_empty() || is_all || self.stage == Stage::Published {
             return self.start_over();
         }
-        let before = self.verified;
+        let before = self.verified + self.claimed_bytes();
         // The transfer ID is computed from the manifest, so the manifest is correct.
         let manifest = u64::from(self.geometry.manifest_len);
         let only_manifest = |block: &u32| self.known.is_some() && self.geometry.range(*block).end <= manifest;
@@ -46,7 +46,7 @@ impl Store {
         for block in old {
             self.withdraw(block)?;
         }
-        Ok(before - self.verified)
+        Ok(before - self.verified - self.claimed_bytes())
     }
 
     /// Drops the blocks of files in place that have changed, among them the file of `error`. Returns the number of dropped bytes.

@@ -78,6 +78,11 @@ impl Files {
                 self.journal.block(spot.index, hash)?;
                 Ok(Performed::Rehashed(spot.index, Some(hash)))
             }
+            Operation::Verify(spot, hash) => {
+                let mut data = Vec::new();
+                let read = self.read_back(&spot, &mut data, &mut Opened::new(&self.place));
+                Ok(Performed::Verified(spot.index, read.is_ok() && hash_of(&data) == hash))
+            }
         }
     }
 

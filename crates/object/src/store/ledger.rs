@@ -26,15 +26,21 @@ pub struct Ledger {
     /// Whether the manifest is being read.
     is_learning: bool,
     pub(crate) known: Option<Arc<Known>>,
-    /// Blocks of an earlier receiver.
+    /// Blocks of an earlier receiver that are not verified yet, with their recorded hashes.
+    claimed: BTreeMap<u32, Hash>,
+    /// Number of blocks that were claimed.
+    claims: u32,
+    /// Verified blocks of an earlier receiver.
     pub(super) from_before: BTreeSet<u32>,
     resumed_bytes: u64,
     /// Bytes of blocks that the journal lists and whose verification has failed.
     pub(super) spoiled: u64,
     pub(super) verified: u64,
     pub(crate) stage: Stage,
-    /// Whether the output directory contains state of other transfers.
+    /// Whether the output directory contains state of other transfers, or the device may contain an earlier version.
     pub(super) has_others: bool,
+    /// Whether only chunks are taken over, so that a manifest without chunks takes over nothing.
+    pub(super) takes_only_chunks: bool,
 }
 
 /// Location of the bytes of a block: in the head, in part files, or in both.
@@ -75,6 +81,8 @@ pub enum Operation {
     GiveBack(u32),
     /// Hash a stored block again, with zeros in place of bytes of withdrawn files.
     Rehash(Spot),
+    /// Compare a block that an earlier receiver has stored with its recorded hash.
+    Verify(Spot, Hash),
 }
 
 /// The part of a ledger that is needed for reading a manifest.
@@ -103,6 +111,8 @@ pub enum Performed {
     Learned(Arc<Known>),
     /// The number of a block and its new hash; `None` if the block could not be read.
     Rehashed(u32, Option<Hash>),
+    /// The number of a block, and whether its stored data has the recorded hash.
+    Verified(u32, bool),
     /// The operation succeeded and has no other result.
     Noted,
 }
@@ -130,12 +140,15 @@ impl Ledger {
             writing_bytes: 0,
             is_learning: false,
             known: None,
+            claimed: BTreeMap::new(),
+            claims: 0,
             from_before: BTreeSet::new(),
             resumed_bytes: 0,
             spoiled: 0,
             verified: 0,
             stage,
             has_others: false,
+            takes_only_chunks: false,
         }
     }
 
@@ -178,6 +191,34 @@ impl Ledger {
     /// Returns the number of bytes of the object stream that are stored and verified.
     pub fn verified_bytes(&self) -> u64 {
         self.verified
+    }
+
+    /// Records blocks that an earlier receiver has stored according to its record. They count as received once they are verified.
+    pub(super) fn claim(&mut self, blocks: impl IntoIterator<Item = (u32, Hash)>) {
+        self.claimed = blocks.into_iter().collect();
+        self.claims = self.claimed.len() as u32;
+    }
+
+    /// Returns the number of bytes in recorded blocks that are not verified yet.
+    pub(super) fn claimed_bytes(&self) -> u64 {
+        self.claimed.keys().map(|&index| u64::from(self.geometry.block_len(index))).sum()
+    }
+
+    /// Returns whether an earlier receiver has recorded block `index`, and the block is not verified yet.
+    pub fn is_claimed(&self, index: u32) -> bool {
+        self.claimed.contains_key(&index)
+    }
+
+    /// Returns the percentage of recorded blocks that are verified; `None` when no block remains to be verified.
+    pub fn verifying(&self) -> Option<u8> {
+        let left = self.claimed.len() as u64;
+        (left > 0).then(|| (100 - left * 100 / u64::from(self.claims).max(left)) as u8)
+    }
+
+    /// Returns the verification of the first recorded block from `from` on, and the block's number.
+    pub fn verification(&self, from: u32) -> Option<(u32, Operation)> {
+        let (&index, &hash) = self.claimed.range(from..).next()?;
+        Some((index, Operation::Verify(self.spot(index), hash)))
     }
 
     /// Returns whether block `index` is stored or being written.
@@ -301,7 +342,8 @@ impl Ledger {
 
     /// Returns whether files of other transfers may still be taken over into this transfer.
     pub fn may_adopt(&self) -> bool {
-        self.has_others && self.stage == Stage::Receiving
+        let has_none = |known: &Arc<Known>| self.takes_only_chunks && known.manifest.chunks().is_none();
+        self.has_others && self.stage == Stage::Receiving && !self.known.as_ref().is_some_and(has_none)
     }
 
     /// Plans the storage of block `index`. [`crate::verify_block`] must have verified that `data` has this `hash`. A block that
@@ -332,6 +374,7 @@ impl Ledger {
         if index >= self.geometry.manifest_blocks() && !self.takes_content() {
             return Ok(Plan::NeedsManifest(data));
         }
+        self.claimed.remove(&index); // the received block replaces the recorded one
         let end = self.geometry.range(index).start + data.len() as u64;
         if short {
             self.set_stream_len(end)?;
@@ -368,8 +411,24 @@ impl Ledger {
                 None
             }
             Performed::Rehashed(index, None) => self.withdraw(index), // it comes again
+            Performed::Verified(index, is_right) => self.on_verified(index, is_right),
             Performed::Noted => None,
         }
+    }
+
+    /// Counts a block as received if its verification succeeded.
+    fn on_verified(&mut self, index: u32, is_right: bool) -> Option<Operation> {
+        let hash = self.claimed.remove(&index)?;
+        if self.claimed.is_empty() && is_right && self.left() == u64::from(self.geometry.block_len(index)) {
+            self.has_others = false; // nothing is missing
+        }
+        if !is_right {
+            self.spoiled += u64::from(self.geometry.block_len(index));
+            return None;
+        }
+        self.count_resumed(index, hash);
+        let is_affected = |known: &Arc<Known>| self.hashes.is_affected(&known.layout, index);
+        self.known.as_ref().is_some_and(is_affected).then(|| Operation::Rehash(self.spot(index)))
     }
 
     /// Records the manifest. Blocks in holes of files count as received.
@@ -460,10 +519,12 @@ impl Ledger {
         }
     }
 
-    /// Clears the list of blocks that an earlier receiver stored, and returns the list.
+    /// Clears the list of blocks that an earlier receiver stored, and returns the list. It includes blocks that are not verified.
     pub(super) fn forget_origin(&mut self) -> BTreeSet<u32> {
         self.resumed_bytes = 0;
-        std::mem::take(&mut self.from_before)
+        let mut old = std::mem::take(&mut self.from_before);
+        old.extend(self.claimed.keys());
+        old
     }
 
     /// Counts block `index`, which an earlier receiver stored, as spoiled and missing, because its content differs from the
@@ -484,11 +545,12 @@ impl Ledger {
             return None;
         }
         let was_writing = self.written(index);
+        let was_claimed = self.claimed.remove(&index).is_some();
         let was_stored = self.hashes.forget(index).is_some();
         if was_stored {
             self.verified -= u64::from(self.geometry.block_len(index));
         }
-        (was_stored || was_writing).then_some(Operation::Forget(index))
+        (was_stored || was_writing || was_claimed).then_some(Operation::Forget(index))
     }
 
     /// Records that the source has withdrawn these files: their bytes count as received zeros. Returns the affected blocks, and
@@ -508,6 +570,7 @@ impl Ledger {
                 match *one {
                     Affected::Void(block) => {
                         self.written(block);
+                        self.claimed.remove(&block);
                         let hash = self.hashes.void_hash(block);
                         self.count(block, hash);
                     }
@@ -525,10 +588,10 @@ impl Ledger {
 
     /// Drops all blocks, including the blocks of the manifest. Returns the number of dropped bytes.
     pub(super) fn start_over(&mut self) -> u64 {
-        let given_up = self.verified;
-        let (spoiled, has_others) = (self.spoiled, self.has_others);
-        *self = Ledger::new(self.transfer, self.announced, Stage::Receiving);
-        (self.spoiled, self.has_others) = (spoiled, has_others);
+        let given_up = self.verified + self.claimed_bytes();
+        let new = Ledger::new(self.transfer, self.announced, Stage::Receiving);
+        let (has_others, takes_only_chunks) = (self.has_others, self.takes_only_chunks);
+        *self = Ledger { spoiled: self.spoiled, has_others, takes_only_chunks, ..new };
         given_up
     }
 

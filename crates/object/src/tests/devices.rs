@@ -387,3 +387,54 @@ fn device_keeps_unchanged_chunks_of_an_earlier_image() {
     let written = fs::read(at.path("target")).expect("there");
     assert!(written[..new.len()] == new && written[new.len()..].iter().all(|byte| *byte == 0xee));
 }
+
+/// Blocks arrive while blocks of an earlier receiver are verified. A recorded block that arrives replaces the stored one. A block
+/// that differs from its record is missing.
+#[test]
+fn device_takes_blocks_while_it_verifies_others() {
+    let at = Scratch::new();
+    let Some(target) = Loop::new(&at, "target", 4 * MIB) else { return };
+    let image = at.file("disk.img", &content(3 << 20, 6));
+    let mut object = ObjectStream::open(&[image], 1_000, 100).expect("readable");
+    let all = blocks(&mut object);
+    let (first, last) = (object.geometry().manifest_blocks(), all.len() as u32 - 1);
+    let mut earlier = begin(&target.open(), &object);
+    for (index, (data, hash)) in (0..10).zip(&all) {
+        assert!(put(&mut earlier, index, data, *hash));
+    }
+    drop(earlier);
+    let place = object.geometry().range(first + 3).start - u64::from(object.geometry().manifest_len);
+    let file = fs::File::options().write(true).open(at.path("target")).expect("there");
+    file.write_all_at(b"changed", place + 5).expect("written");
+
+    let disk = Disk::default();
+    let begun = DeviceStore::begin(&disk, &target.open(), object.transfer(), object.geometry());
+    let (mut store, reported) = begun.expect("it fits");
+    store.claim(reported.expect("the device has a table"));
+    for (index, (data, hash)) in (0..first).zip(&all) {
+        assert!(put(&mut store, index, data, *hash));
+    }
+    let claimed: Vec<u32> = (0..=last).filter(|block| store.ledger.is_claimed(*block)).collect();
+    assert_eq!(claimed, (first..10).collect::<Vec<u32>>());
+    let mut from = 0;
+    while let Some((block, operation)) = store.ledger.verification(from) {
+        let arriving = last - 1 - block;
+        assert!(put(&mut store, arriving, &all[arriving as usize].0, all[arriving as usize].1));
+        if block == first + 1 {
+            assert!(put(&mut store, block, &all[block as usize].0, all[block as usize].1), "it arrives too");
+        }
+        assert!(store.ledger.settle(store.files.perform(operation).expect("read")).is_none());
+        from = block + 1;
+    }
+    assert_eq!((store.ledger.verifying(), store.ledger.has(first + 3)), (None, false));
+    let bytes = |blocks: u64| blocks * u64::from(object.geometry().block_len(first + 3));
+    assert_eq!(
+        (store.ledger.resumed_bytes(), store.ledger.spoiled_bytes()),
+        (bytes(u64::from(8 - first)), bytes(1))
+    );
+    for (index, (data, hash)) in (0..).zip(&all) {
+        assert!(put(&mut store, index, data, *hash));
+    }
+    assert!(store.ledger.is_complete());
+    store.finish_as(&root(object.geometry(), &all), &FileWork::default()).expect("written");
+}

@@ -431,21 +431,27 @@ fn receiver_stopped_during_renames_completes_after_a_restart() {
 #[test]
 fn source_waits_for_a_receiver_with_slow_verification() {
     for scheme in CATALOGUE.iter().map(|entry| entry.name) {
+        // One job verifies at most 8 MiB.
+        let (bytes, stored, jobs) = match one_rate().any(|one| one == scheme) {
+            true => (24_000_000, 17_000_000, 3),
+            false => (3_000_000, 1_000_000, 1),
+        };
         let mut net = Net::new(19).with_trunk(Link::millis(5).mbps(20.0).fifo(100_000));
         net.receivers(1, Link::millis(2), Link::millis(2));
-        net.source(Offer::bytes(3_000_000).by(scheme).expect(1));
-        net.run_until(secs(60), |net| net.receivers[0].verified_bytes() > 1_000_000);
+        net.source(Offer::bytes(bytes).by(scheme).expect(1));
+        net.run_until(secs(60), |net| net.receivers[0].verified_bytes() > stored);
         net.kill_receiver(0);
         net.kill_source(0);
         net.run_for(secs(1));
         let began = net.now;
-        net.receivers[0].disk = SlowDisk::new(LONG);
+        let job = secs(25);
+        net.receivers[0].disk = SlowDisk { blocks: job, ..SlowDisk::new(LONG) };
         net.start_source(0);
         net.start_receiver(0);
         net.run_to_end(secs(400));
         net.assert_all_verified(0, 0..1);
         let took = net.receivers[0].ended_at.since(began);
-        assert!(took > LONG * 2, "{scheme}: {took:?} with two jobs");
+        assert!(took > LONG + job * jobs, "{scheme}: {took:?} with {jobs} jobs");
         let report = net.receivers[0].report();
         assert!(report.refetched_bytes == 0, "{scheme}: {report:?}");
     }
@@ -463,13 +469,35 @@ fn one_way_receiver_stores_blocks_despite_slow_verification() {
         net.run_until(secs(20), |net| net.receivers[0].verified_bytes() > 1_000_000);
         net.kill_receiver(0);
         net.run_to_end(secs(20));
-        net.receivers[0].disk = SlowDisk::new(verifies);
+        net.receivers[0].disk = SlowDisk { blocks: verifies, ..SlowDisk::default() };
         net.start_receiver(0);
         net.start_source(0);
         net.run_to_end(secs(300));
         net.assert_all_verified(0, 0..1);
         let report = net.receivers[0].report();
         assert!(report.resumed_bytes > 1_000_000 && report.refetched_bytes == 0, "{report:?}");
+    }
+}
+
+/// A receiver starts again in the middle of a session. While it verifies its stored blocks, it stores more blocks than its memory
+/// has room for.
+#[test]
+fn restarted_receiver_stores_blocks_while_it_verifies_others() {
+    for scheme in one_rate() {
+        let mut net = Net::new(43).with_trunk(Link::millis(5).mbps(20.0).fifo(100_000));
+        net.receivers(2, Link::millis(2), Link::millis(2));
+        net.receivers.iter_mut().for_each(|node| node.memory = 16_000_000);
+        net.source(Offer::bytes(20_000_000).by(scheme).in_blocks_of(64).expect(2));
+        net.run_until(secs(60), |net| net.receivers[0].verified_bytes() > 9_000_000);
+        net.kill_receiver(0);
+        net.receivers[0].disk = SlowDisk { blocks: Span::from_millis(400), ..SlowDisk::new(secs(4)) };
+        net.start_receiver(0);
+        net.run_to_end(secs(200));
+        net.assert_all_verified(0, 0..2);
+        let report = net.receivers[0].report();
+        assert!(report.resumed_bytes > 9_000_000 && report.refetched_bytes == 0, "{scheme}: {report:?}");
+        let sent = net.sources[0].report().repair_ratio;
+        assert!(sent < 1.15, "{scheme}: {sent} of the content was sent");
     }
 }
 

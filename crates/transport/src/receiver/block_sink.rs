@@ -62,6 +62,8 @@ pub(super) struct BlockSink {
     spent: Vec<Vec<u8>>,
     resumed_bytes: u64,
     spoiled_bytes: u64,
+    /// Whether stored blocks of an earlier run are being verified.
+    is_verifying: bool,
     /// The reason to discard stored blocks as soon as no job uses the files.
     contradiction: Option<ObjectError>,
     /// Number of times that stored data was discarded.
@@ -168,6 +170,7 @@ impl BlockSink {
             spent: Vec::new(),
             resumed_bytes: 0,
             spoiled_bytes: 0,
+            is_verifying: false,
             contradiction: None,
             refetches: 0,
             warnings: Vec::new(),
@@ -416,6 +419,7 @@ impl BlockSink {
         }
         if let ContentSink::Files(storage) = &self.to
             && self.contradiction.is_none()
+            && !self.is_verifying
             && storage.is_idle()
             && storage.ledger().manifest().is_some()
             && storage.ledger().may_adopt()
@@ -611,12 +615,13 @@ impl BlockSink {
         may_have: MayHave,
         how: impl FnOnce(&mut AnyStore, &FileWork) -> Result<(), ObjectError> + Send + 'static,
     ) {
-        let work = self.worker.file_work();
+        let work = FileWork::default();
         let (sender, outcome) = channel();
         let (ours, preparing) = (work.clone(), ContentSink::Preparing { work, outcome, may_have });
         let ContentSink::Files(storage) = std::mem::replace(&mut self.to, preparing) else {
             unreachable!("only files are prepared for")
         };
+        self.is_verifying = false; // the job's store states whether blocks remain to be verified
         let mut store = storage.into_store().expect("no job has the files of an idle storage");
         let job = Box::new(move || {
             let done = how(&mut store, &ours);
@@ -632,22 +637,16 @@ impl BlockSink {
     /// If an operation failed.
     pub(super) fn poll(&mut self) -> Result<Polled, Error> {
         if let ContentSink::Opening { outcome } = &self.to {
-            let (store, reported) = match outcome.try_recv() {
+            let store = match outcome.try_recv() {
                 Err(TryRecvError::Empty) => return Ok(Polled::Nothing),
                 Err(TryRecvError::Disconnected) => panic!("a job on files states its result"),
                 Ok(opened) => opened?,
             };
-            self.to = ContentSink::Files(Storage::new(*store, self.worker.clone()));
-            if let Some(reported) = reported {
-                let recorded = MayHave::Known(reported.block_numbers());
-                self.prepare(recorded, move |store, work| store.go_on(reported, work));
-                return self.poll();
-            }
-            let given = self.give_waiting();
-            return match self.settled(given)? {
-                Polled::GivenUp => Ok(Polled::GivenUp),
-                _ => Ok(Polled::Stored),
-            };
+            let has_some = store.ledger().blocks_stored() > 0;
+            return self.use_files(*store, if has_some { Polled::Prepared } else { Polled::Stored });
+        }
+        if self.is_verifying {
+            return self.verify();
         }
         let ContentSink::Preparing { outcome, may_have, .. } = &self.to else { return self.settle() };
         let mut store = match outcome.try_recv() {
@@ -657,13 +656,35 @@ impl BlockSink {
         };
         self.seeds = store.take_seeds();
         let polled = if matches!(may_have, MayHave::Any) { Polled::GivenUp } else { Polled::Prepared };
+        self.use_files(*store, polled)
+    }
+
+    /// Continues with a store that a job has returned. Returns `polled`, unless stored blocks were discarded.
+    fn use_files(&mut self, store: AnyStore, polled: Polled) -> Result<Polled, Error> {
+        self.waiting.retain(|block, _| !store.ledger().has(*block));
         let ledger = store.ledger();
-        self.waiting.retain(|block, _| !ledger.has(*block));
+        self.is_verifying = ledger.verifying().is_some();
         (self.resumed_bytes, self.spoiled_bytes) = (ledger.resumed_bytes(), ledger.spoiled_bytes());
-        self.to = ContentSink::Files(Storage::new(*store, self.worker.clone()));
+        self.to = ContentSink::Files(Storage::new(store, self.worker.clone()));
         let given = self.give_waiting();
         match self.settled(given)? {
             Polled::GivenUp => Ok(Polled::GivenUp),
+            _ => Ok(polled),
+        }
+    }
+
+    /// Continues the verification of stored blocks of an earlier run.
+    fn verify(&mut self) -> Result<Polled, Error> {
+        if let (ContentSink::Files(storage), None) = (&mut self.to, &self.contradiction) {
+            storage.verify_more();
+        }
+        let polled = self.settle()?;
+        let ContentSink::Files(storage) = &self.to else { return Ok(polled) };
+        let ledger = storage.ledger();
+        (self.resumed_bytes, self.spoiled_bytes) = (ledger.resumed_bytes(), ledger.spoiled_bytes());
+        self.is_verifying = ledger.verifying().is_some();
+        match polled {
+            Polled::Nothing | Polled::Stored if !self.is_verifying => Ok(Polled::Prepared),
             _ => Ok(polled),
         }
     }
@@ -679,6 +700,7 @@ impl BlockSink {
             ContentSink::Preparing { may_have: MayHave::Known(stored), .. } => {
                 self.contradiction.is_some() || stored.binary_search(&block).is_ok()
             }
+            ContentSink::Files(storage) if storage.ledger().is_claimed(block) => true,
             _ => self.is_preparing(),
         }
     }
@@ -705,6 +727,9 @@ impl BlockSink {
                     WorkStage::Linking => Activity::Linking,
                 };
                 Some((activity, percent))
+            }
+            ContentSink::Files(storage) if self.is_verifying => {
+                Some((Activity::Verifying, storage.ledger().verifying().unwrap_or(100)))
             }
             _ if self.wants_manifest() => Some((Activity::Verifying, 0)),
             _ => None,

@@ -143,6 +143,7 @@ impl ReceiverSession {
     fn report_content(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         if !stream.content_reported
+            && stream.knows_missing()
             && let Some(entries) = stream.sink.entries()
         {
             stream.content_reported = true;

@@ -548,6 +548,7 @@ impl SymbolSink for Reassembly {
             // A request for 0 symbols requests the page with the block's hash.
             Some(pages) if pages.is_waiting(block) => pages.wants(block, now).then_some((block, 0)),
             _ if repair == Repair::Fountain || place.has(block) || decoding.has(block) => None,
+            _ if place.may_have(block) => None,
             _ => Some((block, incomplete.needed(block).unwrap_or_else(|| geometry.symbols(block)))),
         });
         self.requests.due(now, rng, missing, &mut wanted);

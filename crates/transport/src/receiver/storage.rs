@@ -13,7 +13,13 @@ pub(super) struct Storage {
     files: Batches<AnyFiles, Operation, Performed>,
     /// Reusable memory of written data.
     spent: Vec<Vec<u8>>,
+    /// Bytes of stored blocks of an earlier run whose verification has begun, and the first block whose verification has not.
+    verifying: u64,
+    verified_to: u32,
 }
+
+/// Maximum number of bytes whose verification is pending. Blocks that arrive are written after them.
+const VERIFIED_AT_ONCE: u64 = 8 << 20;
 
 /// The result of passing a block to the storage.
 #[derive(Debug)]
@@ -37,7 +43,19 @@ pub(super) enum Settled {
 impl Storage {
     pub(super) fn new(store: AnyStore, worker: Worker) -> Storage {
         let (ledger, files) = store.into_parts();
-        Storage { ledger, files: Batches::new(Some(files), worker, AnyFiles::perform), spent: Vec::new() }
+        let files = Batches::new(Some(files), worker, AnyFiles::perform);
+        Storage { ledger, files, spent: Vec::new(), verifying: 0, verified_to: 0 }
+    }
+
+    /// Begins to verify further stored blocks of an earlier run.
+    pub(super) fn verify_more(&mut self) {
+        while self.verifying < VERIFIED_AT_ONCE
+            && let Some((block, operation)) = self.ledger.verification(self.verified_to)
+        {
+            self.verifying += u64::from(self.ledger.geometry().block_len(block));
+            self.verified_to = block + 1;
+            self.files.extend([operation]);
+        }
     }
 
     pub(super) fn ledger(&self) -> &Ledger {
@@ -110,6 +128,10 @@ impl Storage {
             if let Performed::Written { data, .. } = &mut performed {
                 self.spent.push(std::mem::take(data));
             }
+            if let Performed::Verified(block, _) = performed {
+                let bytes = u64::from(self.ledger.geometry().block_len(block));
+                self.verifying = self.verifying.saturating_sub(bytes);
+            }
             if matches!(performed, Performed::Rehashed(_, None)) {
                 settled = Settled::Lost;
             }
@@ -121,6 +143,7 @@ impl Storage {
     /// Drops the pending operations. The operations of the running job continue.
     pub(super) fn drop_waiting(&mut self) {
         self.files.drop_waiting();
+        (self.verifying, self.verified_to) = (0, 0);
     }
 
     /// Whether no operation is pending and no job is running.

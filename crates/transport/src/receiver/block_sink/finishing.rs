@@ -113,7 +113,7 @@ impl BlockSink {
                     storage.files().into_iter().for_each(|files| self.warnings.append(files.warnings()));
                     let store = storage.into_store().expect("no job has the files of an idle storage");
                     let (sender, outcome) = channel();
-                    let work = self.worker.file_work();
+                    let work = FileWork::default();
                     work.begin(WorkStage::Completing, 1);
                     let ours = work.clone();
                     self.to = ContentSink::Publishing { blocks: held, bytes: verified, work, outcome };
@@ -136,7 +136,7 @@ impl BlockSink {
         (blocks, root, durability): (u32, [u8; 32], Durability),
     ) -> Result<Ending, Error> {
         let (sender, outcome) = channel();
-        let work = self.worker.file_work();
+        let work = FileWork::default();
         work.begin(WorkStage::Verifying, 1);
         let ours = work.clone();
         self.to = ContentSink::Publishing { blocks: held, bytes: verified, work, outcome };

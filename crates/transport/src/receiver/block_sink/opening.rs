@@ -6,8 +6,8 @@ use crate::object::host::disk::Disk;
 use crate::object::partial_transfers::tidied;
 use crate::object::spool::nameless;
 use crate::object::{
-    Admission, AnyStore, BlockDevice, Comparing, DeviceStore, Geometry, JournalContent, KeepPartial,
-    ObjectError, Store, TransferId, Wanted,
+    Admission, AnyStore, BlockDevice, Comparing, DeviceStore, Geometry, KeepPartial, ObjectError, Store,
+    TransferId, Wanted,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,9 +30,6 @@ pub(in super::super) struct Admitting {
     pub(in super::super) comparing: Option<Comparing>,
 }
 
-/// A store, and the blocks of an earlier run according to its journal.
-pub(super) type Opened = (Box<AnyStore>, Option<JournalContent>);
-
 /// The channel to which a job sends the temporary file for symbols.
 pub(super) type RoomOrder = Sender<Result<SpillFile, ObjectError>>;
 
@@ -43,7 +40,7 @@ pub(super) fn opened(
     (transfer, geometry): (TransferId, Geometry),
     Admitting { admission, wanted, keep_partial, reuse, .. }: Admitting,
     order: Option<RoomOrder>,
-) -> Result<Opened, ObjectError> {
+) -> Result<Box<AnyStore>, ObjectError> {
     let tidied = tidied(out, keep_partial, Some(transfer));
     let (mut store, reported) = Store::begin(disk, out, transfer, geometry, admission)?;
     store.files.wanted = wanted;
@@ -52,7 +49,8 @@ pub(super) fn opened(
     if let Some(order) = order {
         order.send(store.room(reported.as_ref())).ok(); // fails if the session has ended
     }
-    Ok((Box::new(AnyStore::Directory(store)), reported))
+    reported.map_or(Ok(()), |reported| store.claim(reported))?;
+    Ok(Box::new(AnyStore::Directory(store)))
 }
 
 /// Prepares a block device for a transfer.
@@ -60,9 +58,12 @@ pub(super) fn on_device(
     disk: &Disk,
     device: &Arc<BlockDevice>,
     (transfer, geometry): (TransferId, Geometry),
-) -> Result<Opened, ObjectError> {
-    let (store, reported) = DeviceStore::begin(disk, device, transfer, geometry)?;
-    Ok((Box::new(AnyStore::Device(store)), reported))
+) -> Result<Box<AnyStore>, ObjectError> {
+    let (mut store, reported) = DeviceStore::begin(disk, device, transfer, geometry)?;
+    if let Some(reported) = reported {
+        store.claim(reported);
+    }
+    Ok(Box::new(AnyStore::Device(store)))
 }
 
 /// Creates the temporary file for symbols of content that is not stored as files.

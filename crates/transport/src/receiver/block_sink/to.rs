@@ -1,7 +1,6 @@
 //! The outputs of a block sink, and the jobs that use them.
 
 use super::super::storage::Storage;
-use super::opening::Opened;
 use super::{EARLY, Geometry, MIN_EARLY};
 use crate::error::{ConfigError, Error};
 use crate::object::memory::{Gathering, Memory};
@@ -28,9 +27,9 @@ pub(super) enum ContentSink {
     },
     /// A job is opening the store.
     Opening {
-        outcome: Receiver<Result<Opened, ObjectError>>,
+        outcome: Receiver<Result<Box<AnyStore>, ObjectError>>,
     },
-    /// A job uses the whole store: it verifies blocks of earlier runs, or discards blocks.
+    /// A job uses the whole store: it takes over content of other transfers, or discards blocks.
     Preparing {
         work: FileWork,
         outcome: Receiver<Result<Box<AnyStore>, ObjectError>>,
@@ -104,7 +103,7 @@ impl ContentSink {
     /// Returns the sink of a store that a job opens with `open`.
     pub(super) fn opening(
         worker: &Worker,
-        open: impl FnOnce() -> Result<Opened, ObjectError> + Send + 'static,
+        open: impl FnOnce() -> Result<Box<AnyStore>, ObjectError> + Send + 'static,
     ) -> ContentSink {
         let (sender, outcome) = channel();
         // Sending fails if the session has ended.
