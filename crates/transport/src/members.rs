@@ -147,7 +147,7 @@ pub struct MemberRecord {
     slow_since: Time,
     /// Arrival time of its first datagram.
     pub joined_at: Time,
-    /// Number of bytes that the member had verified in an earlier run when it joined.
+    /// Number of verified bytes when the member had verified the blocks of an earlier run.
     pub resumed_bytes: u64,
     /// Time of its completion.
     pub done_at: Option<Time>,
