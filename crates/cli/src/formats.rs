@@ -143,7 +143,9 @@ impl Source {
             warnings.push(format!("{title} is not encrypted: every host on the network can read and forge the packets of this session"));
         }
         warnings.extend(rate.map(session::fixed_rate_warning));
-        let mut request = SourceRequest::new(session::source_place(&session, &sending), content);
+        let mut place = session::source_place(&session, &sending);
+        place.receiver_events = output_options.receiver_events();
+        let mut request = SourceRequest::new(place, content);
         request.scheme = sending.cc;
         request.spacing = sending.layers_by.into();
         request.min = sending.min;

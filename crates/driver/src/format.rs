@@ -13,7 +13,7 @@ use faircast_core::rate::Bounds;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Time};
 use faircast_net::{GroupOptions, GroupSocket, Membership, Port, SourceOptions, choose};
-use faircast_transport::config::{IDLE_TIMEOUT, KeepPartial, RECEIVE_BUFFER, default_group};
+use faircast_transport::config::{IDLE_TIMEOUT, KeepPartial, RECEIVE_BUFFER, ReceiverEvents, default_group};
 use faircast_transport::datagram;
 use faircast_transport::endpoint::{Backlog, Endpoint, HostEvent};
 use faircast_transport::error::Error;
@@ -72,6 +72,8 @@ pub struct SourcePlace {
     pub idle_timeout: Duration,
     /// Maximum size of a UDP datagram; `None` to derive it from the interface's MTU, at most 1500.
     pub datagram: Option<u16>,
+    /// Whether the source reports the states of its receivers.
+    pub receiver_events: ReceiverEvents,
 }
 
 impl Default for SourcePlace {
@@ -84,6 +86,7 @@ impl Default for SourcePlace {
             ttl: 1,
             idle_timeout: IDLE_TIMEOUT,
             datagram: None,
+            receiver_events: ReceiverEvents::Off,
         }
     }
 }

@@ -58,6 +58,7 @@ impl Configuration for NormSend {
             expect: self.expect,
             join_timeout: span(self.join_timeout),
             unix_secs: host.unix_secs(),
+            receiver_events: self.place.receiver_events,
         };
         let session = source::NormSource::new(setup, host.now());
         sockets.run(session, host)

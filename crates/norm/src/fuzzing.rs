@@ -43,6 +43,7 @@ fn source_session() -> NormSource {
         expect: None,
         join_timeout: Span::from_secs(10),
         unix_secs: 0,
+        receiver_events: faircast_transport::config::ReceiverEvents::EverySecond,
     };
     NormSource::new(setup, Time::ZERO)
 }

@@ -1,8 +1,9 @@
 //! The receivers that have sent feedback.
 
-use super::codec::{CcNode, NodeId, cc_flags, quantities};
+use super::codec::{CcNode, CcReport, NodeId, cc_flags, quantities};
 use faircast_core::packet::ReceiverId;
-use faircast_core::time::Span;
+use faircast_core::time::{Rate, Span};
+use faircast_transport::event::{Condition, ReceiverState};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -21,6 +22,8 @@ pub(super) struct Node {
     /// Flags and rate of its latest report.
     flags: u8,
     rate: u16,
+    /// Loss of its latest report.
+    loss: f64,
     /// Whether the latest round-trip time has not been in a probe yet.
     is_unlisted: bool,
     pub(super) state: State,
@@ -53,6 +56,33 @@ impl Nodes {
         self.known.get(&id)
     }
 
+    /// Returns the states of all receivers that have not left, for events. `sent` is the rate of the source. Receivers acknowledge
+    /// only the end of the content. `limiting` is the receiver that limits the rate, and its round-trip time.
+    pub(super) fn states(
+        &self,
+        port: u16,
+        (sent, content): (Rate, u64),
+        limiting: (Option<ReceiverId>, Span),
+    ) -> Vec<ReceiverState> {
+        let state = |(id, node): (&NodeId, &Node)| {
+            let (state, verified_bytes) = match node.state {
+                State::Active => (Condition::Receiving, 0),
+                State::Completed => (Condition::Done, content),
+                State::Gone => return None,
+            };
+            let receiver = receiver_id(*id)?;
+            let reported = quantities::rate_of(node.rate);
+            Some(ReceiverState {
+                verified_bytes,
+                rate: if reported < sent { reported } else { sent },
+                loss: node.loss,
+                rtt: (limiting.0 == Some(receiver)).then(|| limiting.1.into()),
+                ..ReceiverState::unnamed(receiver, (node.address, port).into(), state)
+            })
+        };
+        self.known.iter().filter_map(state).collect()
+    }
+
     pub(super) fn get_mut(&mut self, id: NodeId) -> Option<&mut Node> {
         self.known.get_mut(&id)
     }
@@ -63,8 +93,15 @@ impl Nodes {
             Some(node) => (node.address == address).then_some(false),
             None if self.known.len() >= MAX_NODES => None,
             None => {
-                let node =
-                    Node { address, rtt: None, flags: 0, rate: 0, is_unlisted: false, state: State::Active };
+                let node = Node {
+                    address,
+                    rtt: None,
+                    flags: 0,
+                    rate: 0,
+                    loss: 0.0,
+                    is_unlisted: false,
+                    state: State::Active,
+                };
                 self.known.insert(id, node);
                 Some(true)
             }
@@ -90,8 +127,9 @@ impl Nodes {
 
 impl Node {
     /// Records a report of the node.
-    pub(super) fn on_report(&mut self, rtt: Span, flags: u8, rate: u16) {
-        (self.rtt, self.flags, self.rate, self.is_unlisted) = (Some(rtt), flags, rate, true);
+    pub(super) fn on_report(&mut self, rtt: Span, cc: &CcReport) {
+        (self.rtt, self.flags, self.rate, self.is_unlisted) = (Some(rtt), cc.flags, cc.rate, true);
+        self.loss = quantities::loss_of(cc.loss);
     }
 
     fn list(&mut self, id: NodeId, role: u8) -> CcNode {

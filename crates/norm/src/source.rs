@@ -22,9 +22,10 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnySource, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
+use faircast_transport::config::ReceiverEvents;
 use faircast_transport::endpoint::{Datagram, Endpoint, Transmit};
 use faircast_transport::error::Error;
-use faircast_transport::event::{Event, IncompleteReceiver, Progress};
+use faircast_transport::event::{Event, IncompleteReceiver, Progress, ReceiverState};
 use faircast_transport::units::mean_rate;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -85,6 +86,7 @@ pub(super) struct Setup {
     pub(super) join_timeout: Span,
     /// Start of session time, in seconds since 1970.
     pub(super) unix_secs: u64,
+    pub(super) receiver_events: ReceiverEvents,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +122,8 @@ pub(crate) struct NormSource {
     events: VecDeque<Event>,
     failure: Option<Error>,
     bytes_reported: u64,
+    /// Rate of the latest second.
+    rate: Rate,
     wire_bytes: u64,
 }
 
@@ -185,6 +189,7 @@ impl NormSource {
             events: VecDeque::new(),
             failure: None,
             bytes_reported: 0,
+            rate: Rate::ZERO,
             wire_bytes: 0,
         }
     }
@@ -237,7 +242,7 @@ impl NormSource {
         let Some((probe, answered)) = self.probes.answered(cc.sequence, response, now) else { return };
         let rtt = now.since(answered);
         let Some(known) = self.nodes.get_mut(node) else { return };
-        known.on_report(rtt, cc.flags, cc.rate);
+        known.on_report(rtt, &cc);
         let packet_size = self.setup.scheme.sending().packet_size;
         let content = probe.report(&cc, answered, (rtt, packet_size));
         let (Some(content), Some(from)) = (content, receiver_id(node)) else { return };
@@ -689,13 +694,14 @@ impl NormSource {
         }
         let bytes = self.wire_bytes - self.bytes_reported;
         self.bytes_reported = self.wire_bytes;
+        self.rate = Rate::from_bps(bytes as f64 * 8.0);
         let limiting = seen.limiting.and_then(node_id).and_then(|id| self.nodes.get(id));
         self.events.push_back(Event::Progress(Progress {
             elapsed: now.since(Time::ZERO).into(),
             bytes: self.report.bytes,
             moved_bytes: self.report.bytes,
             total_bytes: Some(self.setup.files.bytes()),
-            rate: Rate::from_bps(bytes as f64 * 8.0),
+            rate: self.rate,
             allowed: Some(seen.rate),
             rtt: Some(seen.rtt.into()),
             loss: (self.report.repairs as f64 / self.report.packets.max(1) as f64).min(1.0),
@@ -704,6 +710,11 @@ impl NormSource {
             verified: self.report.completed,
             ..Progress::default()
         }));
+        if self.setup.receiver_events == ReceiverEvents::EverySecond {
+            let about = (self.rate, self.setup.files.bytes());
+            let states = self.nodes.states(self.setup.group.port(), about, (seen.limiting, seen.rtt));
+            self.events.extend(ReceiverState::events(&states));
+        }
     }
 }
 

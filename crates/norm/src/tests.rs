@@ -15,8 +15,10 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
 use faircast_simnet::{Link, Pipe};
+use faircast_transport::config::ReceiverEvents;
 use faircast_transport::endpoint::Endpoint;
 use faircast_transport::error::Error;
+use faircast_transport::event::{Event, ReceiverState};
 use faircast_transport::step_driver::{give, take_all};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -64,6 +66,8 @@ struct Outcome {
     ended: Time,
     /// Largest number of different files among the packets of 100 ms.
     files_at_once: usize,
+    /// States of receivers, each second.
+    states: Vec<ReceiverState>,
 }
 
 /// A packet in transit: receiver (`None`: the source), sender, bytes.
@@ -99,6 +103,7 @@ pub(super) fn setup(directory: &Path, files: &[(&str, usize)], expect: Option<u3
         expect,
         join_timeout: Span::from_secs(5),
         unix_secs: 1_800_000_000,
+        receiver_events: ReceiverEvents::EverySecond,
     }
 }
 
@@ -117,11 +122,15 @@ fn run(plan: &Plan) -> Outcome {
     let mut calendar: BTreeMap<(Time, u64), InTransit> = BTreeMap::new();
     let (mut now, mut number) = (Time::ZERO, 0);
     let mut recent: Vec<(Time, u16)> = Vec::new();
-    let mut files_at_once = 0;
+    let (mut files_at_once, mut states) = (0, Vec::new());
     let mut forged_at = if plan.is_attacked { Time::ZERO + Span::from_secs(2) } else { Time::NEVER };
     loop {
         source.handle_timeout(now);
-        while source.poll_event().is_some() {}
+        while let Some(event) = source.poll_event() {
+            if let Event::Receivers { receivers } = event {
+                states.extend(receivers);
+            }
+        }
         for (bytes, to) in take_all(&mut source, now) {
             assert_eq!(to, GROUP);
             if let Ok(Packet { message: Message::Sender(_, SenderMessage::Data { object, .. }), .. }) =
@@ -169,7 +178,7 @@ fn run(plan: &Plan) -> Outcome {
             }
         }
     }
-    Outcome { sent: source.report(), receivers, ended: now, files_at_once }
+    Outcome { sent: source.report(), receivers, ended: now, files_at_once, states }
 }
 
 fn is_answer_to_probe(bytes: &[u8]) -> bool {
@@ -242,8 +251,14 @@ fn rate_follows_the_receivers_behind_a_slow_link() {
     assert!((0.4..1.0).contains(&share) && sent.cuts > 3, "{share}: {sent:?}");
     // A lossy path to one receiver halves the rate of all at least.
     let lossy = Plan { loss: 0.05, ..plan };
-    let (sent, _) = all_are_complete(&lossy);
+    let (sent, outcome) = all_are_complete(&lossy);
     assert!(sent.goodput.bps() / 4e6 < share * 0.8, "{share}: {sent:?}");
+    let hosts: BTreeSet<_> = outcome.states.iter().map(|one| one.host.clone()).collect();
+    assert_eq!(hosts, (0..3).map(|n| address(n).ip().to_string()).collect());
+    let limiting = outcome.states.iter().filter(|one| one.rtt.is_some() && one.loss > 0.0);
+    let seconds = outcome.ended.as_secs_f64();
+    assert!(limiting.count() as f64 > seconds / 2.0, "one receiver limits the rate in most seconds");
+    assert!(outcome.states.iter().all(|one| one.rate.bps() < 4.4e6), "no rate exceeds that of the source");
 }
 
 #[test]

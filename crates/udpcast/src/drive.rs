@@ -70,6 +70,7 @@ impl Configuration for UdpcastSend {
             },
             idle_timeout: span(place.idle_timeout),
             total,
+            receiver_events: place.receiver_events,
         };
         let session = source::UdpcastSource::new(setup, host.now());
         sockets.run(session, host)

@@ -70,6 +70,7 @@ fn source_session(scheme: &str, bytes: usize) -> UdpcastSource {
         },
         idle_timeout: Span::from_secs(10),
         total: None,
+        receiver_events: faircast_transport::config::ReceiverEvents::EverySecond,
     };
     UdpcastSource::new(setup, Time::ZERO)
 }

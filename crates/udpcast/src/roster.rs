@@ -2,12 +2,13 @@
 
 use super::copies::{Copies, Poll};
 use super::shadow::{Path, Reports, Shadow};
-use super::slices::SLICES;
+use super::slices::{SLICES, Slices};
 use crate::codec::{MAP_BITS, Map};
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
-use faircast_core::time::Time;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_transport::event::{Condition, ReceiverState};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -35,6 +36,9 @@ pub(super) struct Client {
     pub(super) stuck_since: Option<Time>,
     /// Whether it was reported that the session waits for this receiver.
     pub(super) is_named: bool,
+    /// Transmissions to it and lost ones among them, and its verified bytes, at the latest report for events.
+    copies: (u64, u64),
+    verified_bytes: u64,
 }
 
 /// State of a receiver.
@@ -160,6 +164,7 @@ impl Client {
                 view.is_none_or(|view| view.is_complete || view.present.has(usize::from(copy.block)));
             self.shadow.on_copy(copy, has_arrived, path, (now, rng), reports);
             self.cursor += 1;
+            self.copies = (self.copies.0 + 1, self.copies.1 + u64::from(!has_arrived));
         }
         self.shadow.finish(now, rng, reports);
     }
@@ -205,9 +210,41 @@ impl Roster {
             has_answered: false,
             stuck_since: None,
             is_named: false,
+            copies: (0, 0),
+            verified_bytes: 0,
         });
         self.numbers.insert(address, number);
         Some(number)
+    }
+
+    /// Returns the states of all receivers that have not left, for events once a second. `limiting` is the receiver that limits the
+    /// rate, and its round-trip time.
+    pub(super) fn states(
+        &mut self,
+        slices: &Slices,
+        port: u16,
+        limiting: (Option<ReceiverId>, Span),
+    ) -> Vec<ReceiverState> {
+        let present = self.clients.iter_mut().filter(|client| client.state != State::Gone);
+        let state = |client: &mut Client| {
+            let state = if client.state == State::Completed { Condition::Done } else { Condition::Receiving };
+            let bytes = client.views.iter().enumerate().map(|(at, view)| match view.is_complete {
+                true => slices.bytes(at).into(),
+                false => slices.bytes_of(at, view.present.count(slices.blocks(at).0)),
+            });
+            let verified_bytes = slices.settled_bytes() + bytes.sum::<u64>();
+            let more = verified_bytes.saturating_sub(client.verified_bytes);
+            let (copies, lost) = std::mem::take(&mut client.copies);
+            client.verified_bytes = verified_bytes;
+            ReceiverState {
+                verified_bytes,
+                rate: Rate::from_bps(more as f64 * 8.0),
+                loss: lost as f64 / copies.max(1) as f64,
+                rtt: (limiting.0 == Some(client.id)).then(|| limiting.1.into()),
+                ..ReceiverState::unnamed(client.id, (client.address, port).into(), state)
+            }
+        };
+        present.map(state).collect()
     }
 
     /// Returns the receivers that take part, with their numbers.

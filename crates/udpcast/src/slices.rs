@@ -28,6 +28,8 @@ pub(super) struct Slices {
     slices: VecDeque<Slice>,
     /// Number of the first slice in transit.
     base: u32,
+    /// Bytes of the slices before `base`.
+    settled_bytes: u64,
     repairs: VecDeque<Block>,
     repairs_in_a_row: u32,
 }
@@ -48,7 +50,14 @@ pub(super) enum Choice {
 
 impl Slices {
     pub(super) fn new(block_size: usize) -> Slices {
-        Slices { block_size, slices: VecDeque::new(), base: 0, repairs: VecDeque::new(), repairs_in_a_row: 0 }
+        Slices {
+            block_size,
+            slices: VecDeque::new(),
+            base: 0,
+            settled_bytes: 0,
+            repairs: VecDeque::new(),
+            repairs_in_a_row: 0,
+        }
     }
 
     /// Returns the number of the first slice in transit.
@@ -72,8 +81,9 @@ impl Slices {
 
     /// Removes the first slice, which all receivers have.
     pub(super) fn pop(&mut self) {
-        if self.slices.pop_front().is_some() {
+        if let Some(slice) = self.slices.pop_front() {
             self.base = self.base.wrapping_add(1);
+            self.settled_bytes += slice.bytes.len() as u64;
         }
     }
 
@@ -90,6 +100,16 @@ impl Slices {
     /// Returns whether all blocks of the slice at a position have been sent.
     pub(super) fn is_sent(&self, at: usize) -> bool {
         self.slices.get(at).is_some_and(|slice| slice.sent == slice.newest.len())
+    }
+
+    /// Returns the number of bytes of the slices that all receivers have.
+    pub(super) fn settled_bytes(&self) -> u64 {
+        self.settled_bytes
+    }
+
+    /// Returns the number of bytes of this number of blocks of the slice at a position.
+    pub(super) fn bytes_of(&self, at: usize, blocks: usize) -> u64 {
+        u64::from(self.bytes(at)).min((blocks * self.block_size) as u64)
     }
 
     /// Returns the size of the slice at a position, in bytes.

@@ -21,9 +21,10 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnySource, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
+use faircast_transport::config::ReceiverEvents;
 use faircast_transport::endpoint::{Datagram, Endpoint, Transmit};
 use faircast_transport::error::Error;
-use faircast_transport::event::{Event, IncompleteReceiver, Progress};
+use faircast_transport::event::{Event, IncompleteReceiver, Progress, ReceiverState};
 use faircast_transport::units::{count, mean_rate};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -86,6 +87,7 @@ pub(super) struct Setup {
     pub(super) idle_timeout: Span,
     /// Bytes of content, if known.
     pub(super) total: Option<u64>,
+    pub(super) receiver_events: ReceiverEvents,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -721,6 +723,11 @@ impl UdpcastSource {
             verified: self.report.completed,
             ..Progress::default()
         }));
+        if self.setup.receiver_events == ReceiverEvents::EverySecond {
+            let limiting = (seen.limiting, seen.rtt);
+            let states = self.roster.states(&self.slices, self.setup.group.port(), limiting);
+            self.events.extend(ReceiverState::events(&states));
+        }
     }
 }
 

@@ -12,11 +12,12 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::{Feeder, Reporting};
 use faircast_simnet::{Copies, Happens, Hosts, Link, Site, Ties};
+use faircast_transport::config::ReceiverEvents;
 use faircast_transport::endpoint::Endpoint;
 use faircast_transport::error::Error;
 use faircast_transport::event::Event;
 use faircast_transport::step_driver::{give, take_all};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::{Arc, Mutex};
@@ -194,6 +195,7 @@ impl Network {
             },
             idle_timeout: Span::from_secs(5),
             total: None,
+            receiver_events: ReceiverEvents::EverySecond,
         };
         let source = UdpcastSource::new(setup, Time::ZERO);
         let fault = |n| if n + 1 == plan.receivers { plan.fault } else { Fault::None };
@@ -364,7 +366,28 @@ fn all_are_complete(plan: &Plan) -> UdpcastSendReport {
     let sent = outcome.sent.expect("the source ends well");
     assert!(sent.ok && sent.completed == u64::from(plan.receivers), "{sent:?}");
     outcome.received.iter().for_each(|received| is_complete(plan, received));
+    states_follow_the_receivers(plan, &outcome.events, sent.duration.as_secs_f64());
     sent
+}
+
+/// Checks the states of receivers in the events of a session that took this number of seconds.
+fn states_follow_the_receivers(plan: &Plan, events: &[Event], seconds: f64) {
+    let (mut verified, mut losses) = (BTreeMap::<&str, u64>::new(), Vec::new());
+    for event in events {
+        let Event::Receivers { receivers } = event else { continue };
+        for one in receivers {
+            let before = verified.insert(&one.host, one.verified_bytes);
+            let may_be = before.unwrap_or(0)..=plan.content.len() as u64;
+            assert!(may_be.contains(&one.verified_bytes), "{one:?} after {before:?}");
+            losses.push(one.loss);
+        }
+    }
+    if seconds > 3.0 {
+        assert_eq!(verified.len(), usize::from(plan.receivers));
+        assert!(verified.values().all(|bytes| *bytes > 0), "{verified:?}");
+        let loss = losses.iter().sum::<f64>() / losses.len() as f64;
+        assert!(loss >= plan.loss / 3.0 && loss <= 3.0 * plan.loss + 0.02, "{loss}");
+    }
 }
 
 /// Checks that the last receiver was dropped for this reason, and that the others are complete.

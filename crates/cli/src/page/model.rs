@@ -281,6 +281,14 @@ impl Model {
         }
         let is_first = session.end.is_none();
         let is_good = line["ok"] == true;
+        if is_good {
+            let complete = |Versioned(_, known): &Versioned<ReceiverState>| {
+                (known.state == Condition::Receiving)
+                    .then(|| ReceiverState { state: Condition::Done, ..(**known).clone() })
+            };
+            let complete: Vec<_> = session.receivers.values().filter_map(complete).collect();
+            complete.into_iter().for_each(|one| _ = session.set(version, one));
+        }
         let last = session.progress.as_ref().map(|Versioned(_, last)| &**last);
         let by_report = if line["receivers"].is_null() { Side::Receiver } else { Side::Source };
         let (side, seen) = (last.map_or(by_report, Side::of), last.map(Totals::of).unwrap_or_default());

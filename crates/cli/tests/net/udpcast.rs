@@ -2,6 +2,7 @@
 
 use crate::kit::{FAIRCAST, Running, Stage, must, noise, print_line};
 use faircast_testkit::{Damage, Lab, Node, Task, require_root, run};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Size of a file, in bytes: six slices, and a part of a block.
@@ -114,7 +115,11 @@ fn one_session_serves_receivers_of_both_programs() {
     let file = stage.file("image", FILE);
     let ours = [0, 1].map(|at| recv(&stage, at, &format!("ours-{at}")));
     let theirs = udp_receiver(&stage, 2, "theirs");
-    let source = send(&stage, &file, "40M", &[]).succeeds(60);
+    let source = send(&stage, &file, "40M", &["--metrics"]).succeeds(60);
+    let listed = source.all("receivers").filter_map(|event| event["receivers"].as_array()).flatten();
+    let named: BTreeSet<&str> = listed.filter_map(|one| one["host"].as_str()).collect();
+    let hosts = [0, 1, 2].map(|at| stage.lab.receiver(at).ipv4().to_string());
+    assert_eq!(named, hosts.iter().map(String::as_str).collect());
     ours.into_iter().for_each(|receiver| {
         receiver.succeeds(20);
     });

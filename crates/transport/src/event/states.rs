@@ -1,5 +1,6 @@
 //! States of receivers, rate cuts and counts of a session.
 
+use super::Event;
 use super::refused::RefusedPackets;
 use crate::json;
 use faircast_core::packet::ReceiverId;
@@ -132,6 +133,33 @@ pub struct ReceiverState {
 impl ReceiverState {
     /// Maximum number of receivers in an event.
     pub const LISTED: usize = 1_000;
+
+    /// Returns the state of a receiver about which nothing else is known. The address is also the name.
+    pub fn unnamed(receiver: ReceiverId, address: SocketAddr, state: Condition) -> ReceiverState {
+        ReceiverState {
+            receiver,
+            host: address.ip().to_string(),
+            address,
+            state,
+            verified_bytes: 0,
+            rate: Rate::ZERO,
+            loss: 0.0,
+            rtt: None,
+            holds: false,
+            dropped_local: 0,
+            unwritten_bytes: 0,
+            repair_symbols: 0,
+            busy: None,
+            receivers: 1,
+            done: u64::from(state == Condition::Done),
+            reason: None,
+        }
+    }
+
+    /// Returns the events that report these states.
+    pub fn events(states: &[ReceiverState]) -> impl Iterator<Item = Event> + '_ {
+        states.chunks(ReceiverState::LISTED).map(|some| Event::Receivers { receivers: some.to_vec() })
+    }
 }
 
 /// Condition of a receiver.
