@@ -196,6 +196,10 @@ fn dispatch(Cli { command, config }: Cli) -> Result<(), Failure> {
         #[cfg(feature = "simulator")]
         Command::Aqm(typed) => aqm::run(typed.command, &mut out, system::stop_by_signal()?.flag()),
         #[cfg(feature = "simulator")]
+        Command::Compare(compare) if !compare.worlds.is_empty() => {
+            emu::worlds::compare(&compare, &mut out, system::stop_by_signal()?.flag())
+        }
+        #[cfg(feature = "simulator")]
         Command::Compare(compare) => sim::compare::run(&compare, &mut out, system::stop_by_signal()?.flag()),
         #[cfg(feature = "simulator")]
         Command::Emu(typed) => emu::run(typed.command, &mut out, system::stop_by_signal()?.flag()),

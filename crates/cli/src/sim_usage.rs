@@ -136,6 +136,12 @@ pub enum SimUsage {
     /// Parts of a scenario cannot be emulated.
     #[error("no program can run these parts of the scenario:\n  {0}; leave them out with --omit")]
     NotEmulated(String),
+    /// Parts of a scenario prevent a comparison of its simulation with its emulation.
+    #[error("the simulation has parts that no program can run:\n  {0}; remove them from the scenario")]
+    NotCompared(String),
+    /// One world was named for a comparison.
+    #[error("a comparison needs two worlds; write --worlds sim,emu")]
+    OneWorld,
     /// A scenario has no flow that can be emulated.
     #[error("the scenario has no flow that a program can run; name programs, as in `-- HOST: PROGRAM`")]
     NothingToEmulate,

@@ -320,8 +320,15 @@ fn emulation_names_parts_without_a_program() {
         (&["lab.toml", "--", "leaf1:"], "`leaf1:` is followed by no program"),
         (&["none.toml"], "cannot read the scenario none.toml"),
     ];
-    for (arguments, message) in cases {
-        let (code, out, err) = ended(place.path(), &[&["emu", "run"], arguments].concat());
+    let compared: [(&[&str], &str); 2] = [
+        (&["compare", "--worlds", "sim,emu", "other.toml"], "  flow `other`: no program has this protocol"),
+        (&["compare", "--worlds", "emu", "lab.toml"], "a comparison needs two worlds"),
+    ];
+    let cases = cases.map(|(arguments, message)| ([&["emu", "run"], arguments].concat(), message));
+    for (arguments, message) in
+        cases.into_iter().chain(compared.map(|(arguments, message)| (arguments.to_vec(), message)))
+    {
+        let (code, out, err) = ended(place.path(), &arguments);
         assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
         assert!(err.contains(message), "{arguments:?}: {err}");
     }

@@ -15,6 +15,7 @@
 //! | [`guests`] `nursery` | programs on hosts; the thread that starts processes |
 //! | `flows` `traffic` | flows of the scenario: sessions as programs, TCP and UDP |
 //! | `outcome` | results, as tables and JSON |
+//! | [`worlds`] | `compare --worlds` |
 
 pub mod args;
 mod flows;
@@ -24,6 +25,7 @@ mod network;
 mod nursery;
 mod outcome;
 mod traffic;
+pub mod worlds;
 
 use crate::failure::{Failure, unwritten};
 use crate::sim::running;
@@ -188,7 +190,7 @@ fn run_programs(typed: &EmuRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
         let programs = guests::programs(&typed.words, &state.hosts)?;
         let guests = Guests::new(&network, &state.hosts)?;
         let mut printer = Printer::new(out, typed.json);
-        let ended = follow(&mut Session::new(&guests, typed), &programs, None, &mut printer, stop);
+        let ended = follow(&mut Session::new(&guests, typed.timeout), &programs, None, &mut printer, stop);
         return ended.and_then(|()| printer.conclude(&network.state()?.load));
     }
     let lab = Lab::read(&typed.network, &typed.building)?;
@@ -211,26 +213,29 @@ fn run_programs(typed: &EmuRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
         printer.omitted(&lab.real.omitted)?;
     }
     let bound = network::bound(&lab.order(&typed.building, true))?;
-    let network = &bound.network;
-    let state = network.state()?;
-    let guests = Guests::new(network, &state.hosts)?;
-    let mut session = Session::new(&guests, typed);
-    let ended = match has_flows {
-        false => follow(&mut session, &programs, None, &mut printer, stop),
+    let state = bound.network.state()?;
+    let guests = Guests::new(&bound.network, &state.hosts)?;
+    let mut session = Session::new(&guests, typed.timeout);
+    match has_flows {
+        false => follow(&mut session, &programs, None, &mut printer, stop)?,
         true => {
-            let end = Time::from_secs_f64(lab.scenario.duration(0));
-            let flows = Flows::prepare(&lab.real, network, (&state, &guests), (end, lab.seed))?;
-            let mut run = FlowRun { flows, network, warmup: lab.scenario.warmup(0), end, states: Vec::new() };
-            let ended = follow(&mut session, &programs, Some(&mut run), &mut printer, stop);
-            let FlowRun { flows, states, .. } = run;
-            let finished = flows.finish();
-            ended.and(finished).and_then(|()| {
-                let [before, after] = &states[..] else { return Ok(()) };
-                printer.measured(&Measured::new(&lab.real, &lab.topology, before, after))
-            })
+            let run = FlowRun::prepare(&lab, &bound.network, &state, &guests)?;
+            let measured = run.follow(&lab, &mut session, &programs, &mut printer, stop)?;
+            printer.measured(&measured)?;
         }
-    };
-    ended.and_then(|()| printer.conclude(&network.state()?.load))
+    }
+    printer.conclude(&bound.network.state()?.load)
+}
+
+/// Emulates the flows of a scenario without other programs. Returns the results, and how well this machine kept up.
+fn measure(lab: &Lab, typed: &Building, stop: &AtomicBool) -> Result<(Measured, keeper::Load), Failure> {
+    let bound = network::bound(&lab.order(typed, true))?;
+    let state = bound.network.state()?;
+    let guests = Guests::new(&bound.network, &state.hosts)?;
+    let run = FlowRun::prepare(lab, &bound.network, &state, &guests)?;
+    let (mut session, mut nothing) = (Session::new(&guests, None), std::io::sink());
+    let measured = run.follow(lab, &mut session, &[], &mut Printer::new(&mut nothing, false), stop)?;
+    Ok((measured, bound.network.state()?.load))
 }
 
 /// Programs of a run, and how they end.
@@ -241,8 +246,8 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    fn new(guests: &'a Guests, typed: &EmuRun) -> Session<'a> {
-        Session { guests, timeout: typed.timeout, running: Vec::new() }
+    fn new(guests: &'a Guests, timeout: Option<Duration>) -> Session<'a> {
+        Session { guests, timeout, running: Vec::new() }
     }
 }
 
@@ -253,6 +258,35 @@ struct FlowRun<'a> {
     warmup: Time,
     end: Time,
     states: Vec<(Time, State)>,
+}
+
+impl<'a> FlowRun<'a> {
+    fn prepare(
+        lab: &Lab,
+        network: &'a Network,
+        state: &State,
+        guests: &Guests,
+    ) -> Result<FlowRun<'a>, Failure> {
+        let end = Time::from_secs_f64(lab.scenario.duration(0));
+        let flows = Flows::prepare(&lab.real, network, (state, guests), (end, lab.seed))?;
+        Ok(FlowRun { flows, network, warmup: lab.scenario.warmup(0), end, states: Vec::new() })
+    }
+
+    /// Runs the flows beside programs. Returns the results of the flows.
+    fn follow<W: Write>(
+        mut self,
+        lab: &Lab,
+        session: &mut Session<'_>,
+        programs: &[Program],
+        printer: &mut Printer<'_, W>,
+        stop: &AtomicBool,
+    ) -> Result<Measured, Failure> {
+        let ended = follow(session, programs, Some(&mut self), printer, stop);
+        let finished = self.flows.finish();
+        ended.and(finished)?;
+        let [before, after] = &self.states[..] else { unreachable!("a run has both states at its end") };
+        Ok(Measured::new(&lab.real, &lab.topology, before, after))
+    }
 }
 
 /// Runs flows and programs until all of them have ended.

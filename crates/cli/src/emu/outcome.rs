@@ -135,6 +135,18 @@ impl Measured {
         }
     }
 
+    /// Returns the metrics that have the same names and units in the simulator.
+    pub fn metrics(&self) -> Vec<(String, f64)> {
+        let rates = self.groups().into_iter().map(|(group, rate, _)| (format!("{group}.rate"), rate));
+        let links = self.links.iter().flat_map(|link| {
+            let name = |metric: &str| format!("link.{}.{metric}", link.link);
+            let counts = [("drops", link.dropped), ("marks", link.marked)];
+            let counts = counts.map(|(metric, count)| (name(metric), count as f64));
+            link.utilisation.map(|used| (name("utilisation"), used)).into_iter().chain(counts)
+        });
+        rates.chain(links).collect()
+    }
+
     /// Returns the mean rate over the receivers of each group, and the number of receivers, in the order of the groups.
     pub fn groups(&self) -> Vec<(String, f64, usize)> {
         let mut groups: Vec<(String, f64, usize)> = Vec::new();

@@ -342,16 +342,23 @@ pub struct ReproVerify {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast compare --schemes ormcc,tcp-reno,tfrc --scenario lab.toml\n  \
-    faircast compare --schemes ormcc,beta=0.6,ormcc,beta=0.8 --scenario lab.toml --out comparison\n\n\
+    faircast compare --schemes ormcc,beta=0.6,ormcc,beta=0.8 --scenario lab.toml --out comparison\n  \
+    faircast compare --worlds sim,emu lab.toml     simulated and emulated; needs root\n\n\
     The replaced flow is the first session of the scenario, or --flow. A unicast protocol such as tcp-reno \
     replaces it by one flow for each receiver.")]
 pub struct Compare {
     /// Schemes and unicast protocols to compare, each followed by its options
-    #[arg(long, value_name = "A,B,..", value_parser = contenders)]
-    pub schemes: Contenders,
+    #[arg(long, value_name = "A,B,..", value_parser = contenders, required_unless_present = "worlds")]
+    pub schemes: Option<Contenders>,
+    /// Compare the simulation of the scenario with its emulation, instead of schemes
+    #[arg(long, value_name = "sim,emu", value_enum, value_delimiter = ',', conflicts_with_all = ["schemes", "flow", "out"])]
+    pub worlds: Vec<World>,
     /// Scenario file
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub scenario: PathBuf,
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "scenario")]
+    pub file: Option<PathBuf>,
+    /// Scenario file, as an option
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "file")]
+    pub scenario: Option<PathBuf>,
     /// Flow to replace [default: the first session]
     #[arg(long, value_name = "NAME")]
     pub flow: Option<String>,
@@ -367,6 +374,22 @@ pub struct Compare {
     /// Print no estimate and no progress
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// A way to run a scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum World {
+    /// The simulator.
+    Sim,
+    /// The emulator, with real kernels and programs.
+    Emu,
+}
+
+impl Compare {
+    /// Returns the scenario file.
+    pub fn path(&self) -> &std::path::Path {
+        self.file.as_deref().or(self.scenario.as_deref()).expect("one of them is required")
+    }
 }
 
 /// A list of random seeds.

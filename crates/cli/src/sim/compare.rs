@@ -1,6 +1,6 @@
 //! `faircast compare`: runs one scenario with each of several congestion controls.
 
-use super::args::{Compare, Contender};
+use super::args::{Compare, Contender, Contenders};
 use super::running::{self, ProgressOutput, RunPrinter, refused};
 use super::stored::{self, Stored};
 use super::{files, outlook, table};
@@ -42,17 +42,18 @@ struct Comparison {
 /// # Errors
 /// When the scenario cannot be read or run.
 pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
-    let text = running::text(&typed.scenario)?;
-    let original = running::parse(&text, &typed.scenario, typed.running.max_memory)?;
+    let Contenders(contenders) = typed.schemes.as_ref().expect("required without --worlds");
+    let text = running::text(typed.path())?;
+    let original = running::parse(&text, typed.path(), typed.running.max_memory)?;
     running::warn(&original);
     let flow = flow(&text, typed.flow.as_deref())?;
-    let directory = typed.out.clone().unwrap_or_else(|| files::beside(&typed.scenario, "comparison"));
+    let directory = typed.out.clone().unwrap_or_else(|| files::beside(typed.path(), "comparison"));
     let output_options = if typed.quiet { ProgressOutput::Nothing } else { ProgressOutput::Progress };
     let place = |(number, contender): (usize, &Contender)| {
         format!("{}-{}", number + 1, contender.text().replace([',', '='], "_"))
     };
-    let places: Vec<String> = typed.schemes.0.iter().enumerate().map(place).collect();
-    let scenarios = scenarios(typed, &text, &original, &flow)?;
+    let places: Vec<String> = contenders.iter().enumerate().map(place).collect();
+    let scenarios = scenarios(typed, contenders, &text, &original, &flow)?;
     let mut options = RunOptions {
         threads: typed.running.threads,
         memory: Some(typed.running.max_memory),
@@ -69,7 +70,7 @@ pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
         outlook::announce(&all, stored.as_ref(), &scenarios.iter().collect::<Vec<_>>())?;
     }
     let mut all = Vec::new();
-    for (number, (contender, scenario)) in typed.schemes.0.iter().zip(scenarios).enumerate() {
+    for (number, (contender, scenario)) in contenders.iter().zip(scenarios).enumerate() {
         let began = Instant::now();
         let results = {
             let printer = RunPrinter::new(output_options, contender.text(), stop);
@@ -99,20 +100,26 @@ pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
 }
 
 /// Returns the scenario of each contender. All scenarios are checked before the first run.
-fn scenarios(typed: &Compare, text: &str, original: &Scenario, flow: &str) -> Result<Vec<Scenario>, Failure> {
+fn scenarios(
+    typed: &Compare,
+    contenders: &[Contender],
+    text: &str,
+    original: &Scenario,
+    flow: &str,
+) -> Result<Vec<Scenario>, Failure> {
     let memory = typed.running.max_memory;
     let one = |contender: &Contender| -> Result<Scenario, Failure> {
         let text = replaced(text, original, flow, contender)?;
-        let mut scenario = running::parse(&text, &typed.scenario, memory)?;
+        let mut scenario = running::parse(&text, typed.path(), memory)?;
         if let Some(seeds) = &typed.running.seeds {
             scenario.set_seeds(seeds.0.clone());
         }
         match scenario.lack(flow) {
-            Some(lack) => Err(running::mistaken(&lack, &typed.scenario).into()),
+            Some(lack) => Err(running::mistaken(&lack, typed.path()).into()),
             None => Ok(scenario),
         }
     };
-    typed.schemes.0.iter().map(one).collect()
+    contenders.iter().map(one).collect()
 }
 
 /// Name of the page.
@@ -250,7 +257,7 @@ impl Comparison {
     fn page(&self, typed: &Compare, text: &str, figures: &[Named]) -> String {
         let Some(first) = self.all.first() else { return String::new() };
         let contenders: Vec<&str> = self.all.iter().map(|candidate| candidate.contender.text()).collect();
-        let file = typed.scenario.display().to_string();
+        let file = typed.path().display().to_string();
         let page = ResultsPage {
             title: first.scenario.title(),
             about: vec![

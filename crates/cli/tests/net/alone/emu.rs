@@ -46,8 +46,8 @@ to = "b"
 const ATTEMPTS: usize = 4;
 
 /// Runs the program. Returns its exit code, its events and its errors.
-fn emu(directory: &Path, args: &[&str]) -> (Option<i32>, Vec<Value>, String) {
-    let output = must(Command::new(FAIRCAST).arg("emu").args(args).current_dir(directory).output());
+fn faircast(directory: &Path, args: &[&str]) -> (Option<i32>, Vec<Value>, String) {
+    let output = must(Command::new(FAIRCAST).args(args).current_dir(directory).output());
     let Output { status, stdout, stderr } = output;
     let lines = String::from_utf8_lossy(&stdout);
     let events = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -63,7 +63,7 @@ fn lab() -> tempfile::TempDir {
 /// Runs until this machine has kept up with a run. A run in which it has not says so.
 fn valid(directory: &Path, args: &[&str]) -> Vec<Value> {
     for attempt in 1..=ATTEMPTS {
-        let (code, events, errors) = emu(directory, args);
+        let (code, events, errors) = faircast(directory, args);
         let done = events.last().unwrap_or_else(|| panic!("no events: {code:?} {errors}"));
         if done["valid"] == true {
             assert_eq!((code, &done["ok"]), (Some(0), &Value::Bool(true)), "{errors}\n{events:?}");
@@ -86,7 +86,7 @@ fn emulated_flows_and_programs_have_the_rates_of_links() {
     let Some(_root) = require_root() else { return };
     let _turn = must(Turn::take(Company::Alone));
     let place = lab();
-    let events = valid(place.path(), &["run", "lab.toml", "--json"]);
+    let events = valid(place.path(), &["emu", "run", "lab.toml", "--json"]);
     let rate = |flow: &str| one(&events, "flow", flow)["rate"].as_f64().expect("a number");
     assert!((rate("flood") / 8e6 - 1.0).abs() < 0.02, "the rate of the link: {}", rate("flood"));
     assert!((5e5..2e6).contains(&rate("session")), "{}", rate("session"));
@@ -95,10 +95,16 @@ fn emulated_flows_and_programs_have_the_rates_of_links() {
     assert!((offered / 5_000.0 - 1.0).abs() < 0.02, "the group is not forwarded to a: {to_a}");
     assert!(to_a["dropped"].as_f64() > Some(500.0), "{to_a}");
 
+    // The simulator has the same rates.
+    let events = valid(place.path(), &["compare", "--worlds", "sim,emu", "lab.toml", "--json", "-q"]);
+    let flood = one(&events, "metric", "flood.rate");
+    assert!(flood["difference"].as_f64().is_some_and(|part| part.abs() < 0.02), "{flood}");
+    assert!(one(&events, "metric", "session.rate")["emulated"].as_f64() > Some(5e5), "{events:?}");
+
     // Programs find hosts by name, and a server listens before its client starts.
     let words = "b: iperf3 -s -1 -- a: iperf3 -c b -n 100K -- src: ping -c 2 -i 0.2 a";
     let words: Vec<&str> = words.split(' ').collect();
-    let events = valid(place.path(), &[&["run", "lab.toml", "--json", "--"], &words[..]].concat());
+    let events = valid(place.path(), &[&["emu", "run", "lab.toml", "--json", "--"], &words[..]].concat());
     let output = |host: &str, text: &str| {
         let line = |event: &&Value| {
             event["host"] == host && event["line"].as_str().is_some_and(|line| line.contains(text))
@@ -113,7 +119,7 @@ fn emulated_flows_and_programs_have_the_rates_of_links() {
     assert!(millis.is_some_and(|millis| (40.0..45.0).contains(&millis)), "20 ms each way: {line}");
 
     let (code, events, errors) =
-        emu(place.path(), &["run", "lab.toml", "--json", "--", "a:", "sh", "-c", "exit 3"]);
+        faircast(place.path(), &["emu", "run", "lab.toml", "--json", "--", "a:", "sh", "-c", "exit 3"]);
     assert!(code == Some(1) && errors.contains("`sh -c exit 3` on a ended with exit status: 3"), "{errors}");
     assert_eq!(one(&events, "event", "ended")["code"], 3);
 }
@@ -124,7 +130,7 @@ fn killed_emulation_leaves_nothing_and_another_stays() {
     let Some(_root) = require_root() else { return };
     let _turn = must(Turn::take(Company::Shared));
     let place = lab();
-    let (code, up, errors) = emu(place.path(), &["up", "lab.toml", "--json"]);
+    let (code, up, errors) = faircast(place.path(), &["emu", "up", "lab.toml", "--json"]);
     assert_eq!(code, Some(0), "{errors}");
     let (id, keeper) = (up[0]["id"].as_str().expect("a text"), up[0]["keeper"].as_u64().expect("a number"));
 
@@ -137,7 +143,7 @@ fn killed_emulation_leaves_nothing_and_another_stays() {
     let mut lines = BufReader::new(run.stdout.take().expect("it is a pipe")).lines();
     assert_eq!(lines.next().and_then(Result::ok).as_deref(), Some("a: started"));
     let listed = || {
-        let (_, networks, errors) = emu(place.path(), &["status", "--json"]);
+        let (_, networks, errors) = faircast(place.path(), &["emu", "status", "--json"]);
         assert_eq!(errors, "");
         networks
             .into_iter()
@@ -155,18 +161,18 @@ fn killed_emulation_leaves_nothing_and_another_stays() {
     }
 
     let (code, events, errors) =
-        emu(place.path(), &["run", id, "--json", "--", "b:", "ping", "-c", "1", "a"]);
+        faircast(place.path(), &["emu", "run", id, "--json", "--", "b:", "ping", "-c", "1", "a"]);
     assert!(
         events.last().is_some_and(|done| done["failures"] == serde_json::json!([])),
         "{code:?} {errors} {events:?}"
     );
-    let (code, _, errors) = emu(place.path(), &["down", id]);
+    let (code, _, errors) = faircast(place.path(), &["emu", "down", id]);
     assert_eq!((code, errors.as_str()), (Some(0), ""));
     assert!(listed().iter().all(|(other, _)| other != id), "{:?}", listed());
     // A process that has ended may wait for its parent, but it holds no namespace.
     let held = std::fs::read_dir(format!("/proc/{keeper}/fd")).map_or(0, Iterator::count);
     assert_eq!(held, 0, "the keeper has open files");
-    let (code, _, errors) = emu(place.path(), &["down", id]);
+    let (code, _, errors) = faircast(place.path(), &["emu", "down", id]);
     assert!(code == Some(2) && errors.contains("there is no emulated network"), "{errors}");
 }
 
