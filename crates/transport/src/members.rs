@@ -2,6 +2,7 @@
 
 mod busy;
 mod completions;
+mod missing;
 mod reachability;
 mod round_trip;
 mod subtree;
@@ -75,6 +76,8 @@ pub struct Members {
     floor: Span,
     /// Hosts that have asked to join. The value is the number that the source's next packet had at that time.
     asked: BTreeMap<ReceiverId, Seq>,
+    /// Largest number of blocks that a served member lacks, or a larger number.
+    most_missing: Option<u32>,
     /// Number of members that send feedback in turns, at the last count.
     speaking: usize,
     scope: Scope,
@@ -296,6 +299,7 @@ impl Members {
             member.pace = Pace::Together;
         }
         self.tally.count(member);
+        self.most_missing = self.most_missing.max(member.missing());
         if member.has_number() && !had_number {
             self.on_own_number(report.from);
         }

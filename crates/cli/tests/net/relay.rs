@@ -1,10 +1,11 @@
 //! `faircast relay` between hosts: it relays sessions to other groups, repairs losses in these groups, sends feedback for its
 //! children, and survives failures. With a relay key it cannot read the content.
 
-use crate::kit::{FAIRCAST, Running, Stage, must, print_line};
+use crate::kit::{FAIRCAST, Running, Stage, must, noise, print_line};
 use crate::security::key;
 use faircast_testkit::{Capture, Damage, Lab, Node, fields, require_root, run};
 use serde_json::Value;
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -92,6 +93,43 @@ fn relay_with_the_hop_key_serves_receivers_and_cannot_decrypt() {
     assert!(bytes > 4_000_000, "{bytes} bytes in {} packets", payloads.len());
     let words: String = WORDS[..20].iter().map(|byte| format!("{byte:02x}")).collect();
     assert!(!payloads.iter().any(|row| row[0].contains(&words)), "a capture shows content");
+}
+
+/// Needs a kernel: three processes on a path, and directories of two hosts.
+#[test]
+fn hosts_behind_a_relay_get_only_the_changed_parts_of_a_tree() {
+    const FILES: usize = 20;
+    const LEN: usize = 100_000;
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(3));
+    must(fs::create_dir(stage.path("tree")));
+    (0..FILES).for_each(|n| drop(stage.file(&format!("tree/{n}"), LEN)));
+    let relay = relay(&stage, stage.lab.receiver(2), &[]);
+    let children = [0, 1].map(|at| child(&stage, at, &["--serve"]));
+    let tree = stage.text("tree");
+    let send = |more: &[&str]| {
+        let options = ["--delta", "--expect", "2", "--max", "20M"];
+        stage.send(&[&tree], &[&options, more].concat()).succeeds(60)
+    };
+    send(&[]);
+    for n in 0..FILES {
+        let path = stage.path(&format!("tree/{n}"));
+        let mut content = must(fs::read(&path));
+        content[LEN / 2..LEN / 2 + LEN / 100].copy_from_slice(&noise(&n.to_string(), LEN / 100));
+        must(fs::write(&path, content));
+    }
+    let missing = send(&["--dry-run"]).done()["dry_run"]["needed_bytes"].as_f64().expect("a number");
+    let size = (FILES * LEN) as f64;
+    let sent = [send(&[]), send(&[])].map(|ended| ended.number("repair_ratio") * size);
+    print_line(&format!("behind a relay: {missing} of {size} bytes are missing, {sent:?} were sent"));
+    // The list of chunks is in the first block, which is sent whole.
+    assert!(missing < 0.3 * size && sent[0] < 1.1 * missing, "{missing}, {sent:?}");
+    assert!(sent[1] < 0.2 * size, "{sent:?} of the same tree");
+    for (host, n) in [0, 1].into_iter().flat_map(|host| (0..FILES).map(move |n| (host, n))) {
+        let got = must(fs::read(stage.path(&format!("r{host}/tree/{n}"))));
+        assert!(got == must(fs::read(stage.path(&format!("tree/{n}")))), "r{host} has another {n}");
+    }
+    children.into_iter().chain([relay]).for_each(Running::crashes);
 }
 
 /// Needs a kernel: a relay's control socket, and pages of three processes.

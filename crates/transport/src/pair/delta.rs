@@ -1,8 +1,11 @@
 //! Changed content for receivers that have earlier versions: only changed chunks are sent.
 
 use super::node::SourceNode;
+use super::tree::{branch, schemes};
 use super::*;
+use crate::config::DryRun;
 use crate::event::SendReport;
+use crate::relay::RouterKind;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use std::collections::BTreeSet;
@@ -175,4 +178,112 @@ fn content_of_other_directories_is_reused() {
         let resumed = net.receivers[0].report().resumed_bytes;
         assert!(resumed > SIZE as u64 * 4 / 5, "{scheme}: {resumed}");
     }
+}
+
+/// Stops all hosts, and starts them again except the late ones.
+fn start_again(tree: &mut Net, offer: Offer) {
+    tree.kill_source(0);
+    (0..tree.relays.len()).for_each(|relay| tree.kill_relay(relay));
+    (0..tree.receivers.len()).for_each(|receiver| tree.kill_receiver(receiver));
+    tree.run_for(secs(3));
+    tree.sources[0].offer = offer;
+    tree.start();
+}
+
+/// Runs to the end. Returns the number of bytes in the symbols that the source has sent.
+fn sent_bytes(tree: &mut Net) -> f64 {
+    tree.run_to_end(secs(300));
+    let (geometry, report) = (tree.sources[0].object().geometry(), tree.sources[0].report());
+    let symbols: u64 = (0..geometry.blocks().expect("a file")).map(|n| u64::from(geometry.symbols(n))).sum();
+    report.repair_ratio * symbols as f64 * f64::from(geometry.symbol_size)
+}
+
+/// Changes the content, and returns the number of bytes of all symbols that a receiver lacks.
+fn change(tree: &mut Net, offer: Offer, seed: u64) -> f64 {
+    let path = tree.sources[0].content.clone();
+    let mut content = fs::read(&path).expect("our own file");
+    scatter(&mut content, 20, 1_000, seed);
+    fs::write(&path, &content).expect("room");
+    start_again(tree, offer.dry_run(DryRun::On));
+    tree.run_to_end(secs(300));
+    tree.sources[0].report().dry_run.expect("it was a dry run").needed_bytes as f64
+}
+
+fn lossless() -> Link {
+    Link::millis(3).mbps(20.0).fifo(1_000_000)
+}
+
+/// Checks that a source sends only what its receivers lack. The tree is running its first session.
+fn assert_source_sends_the_union(tree: &mut Net, name: &str, offer: &Offer) {
+    let size = SIZE as f64;
+    sent_bytes(tree);
+    start_again(tree, offer.clone());
+    let same = sent_bytes(tree);
+    assert!(same < size / 15.0, "{name}: {same} bytes of the same content");
+    let union = change(tree, offer.clone(), 7);
+    start_again(tree, offer.clone());
+    let sent = sent_bytes(tree);
+    println!("{name}: {same} bytes of the same content; of changed content {sent}, predicted {union}");
+    assert!(sent < 1.1 * union && union < size / 5.0, "{name}: {sent} bytes were sent, {union} were missing");
+}
+
+#[test]
+fn source_sends_the_union_of_what_subtrees_lack() {
+    for scheme in schemes() {
+        let all = Offer::bytes(SIZE as u64).by(scheme).at_most_mbps(8.0).in_blocks_of(64).with_chunks();
+        let mut tree = Net::of(82, all.clone().expect(5));
+        let top = tree.relay(Head::Source(0), 2, 64 << 20, lossless());
+        let lower = tree.relay(branch(top, 1), 1, 64 << 20, lossless());
+        tree.behind(Head::Source(0), 1, lossless());
+        tree.behind(branch(top, 0), 2, lossless());
+        tree.behind(branch(lower, 0), 3, lossless());
+        tree.late.push(Who::Receiver(5));
+        tree.start();
+        assert_source_sends_the_union(&mut tree, scheme, &all.clone().expect(5));
+        tree.assert_all_verified(0, 0..5);
+
+        // A receiver without content joins late, and another one becomes silent. Both are two relays away.
+        let union = change(&mut tree, all.clone().expect(5), 8);
+        start_again(&mut tree, all.clone().expect(6).wait_secs(20));
+        tree.run_for(Span::from_millis(500));
+        tree.sources[0].offer.start.start();
+        tree.run_for(Span::from_millis(50));
+        tree.kill_receiver(4);
+        tree.start_receiver(5);
+        let sent = sent_bytes(&mut tree);
+        assert!(sent > SIZE as f64 && sent < 1.1 * (union + SIZE as f64), "{scheme}: {sent}, {union}");
+        assert!([0, 1, 2, 3, 5].iter().all(|at| tree.receivers[*at].has(&tree.sources[0])), "{scheme}");
+
+        // The content reaches a receiver that has none from the start once, in the first pass.
+        tree.late.clear();
+        fs::remove_dir_all(&tree.receivers[5].dir).expect("our own directory");
+        start_again(&mut tree, all.expect(6));
+        let sent = sent_bytes(&mut tree);
+        tree.assert_everybody_has_all();
+        assert!(sent > SIZE as f64 && sent < 1.1 * SIZE as f64, "{scheme}: {sent}");
+    }
+}
+
+#[test]
+fn routers_and_agents_state_what_their_receivers_lack() {
+    for kind in RouterKind::ALL {
+        let offer = Offer::bytes(SIZE as u64).by(kind.scheme()).at_most_mbps(8.0).in_blocks_of(64);
+        let offer = offer.with_chunks().expect(3);
+        let mut tree = Net::of(83, offer.clone());
+        let first = tree.hop(Head::Source(0), kind, 2, lossless());
+        let second = tree.hop(branch(first, 1), kind, 1, lossless());
+        tree.behind(branch(first, 0), 1, lossless());
+        tree.behind(branch(second, 0), 2, lossless());
+        tree.start();
+        assert_source_sends_the_union(&mut tree, kind.scheme(), &offer);
+        tree.assert_everybody_has_all();
+    }
+    let offer = Offer::bytes(SIZE as u64).by("mtcp").at_most_mbps(8.0).in_blocks_of(64).with_chunks();
+    let mut grove = Net::of(84, offer.clone().expect(3));
+    let agent = grove.agent(&[], 16, lossless());
+    let address = grove.agents[agent].address;
+    grove.children(&[address], 3, lossless());
+    grove.start();
+    assert_source_sends_the_union(&mut grove, "agent", &offer.expect(3));
+    grove.assert_have_all(0..3);
 }

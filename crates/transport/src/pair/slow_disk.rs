@@ -1,6 +1,7 @@
 //! Receivers with slow disks: opening, writing and renaming take a long time.
 
 use super::streams::LiveInput;
+use super::tree::branch;
 use super::*;
 use crate::config::{Repeat, ReplayPolicy};
 use crate::endpoint::{Endpoint as _, HostEvent};
@@ -139,6 +140,29 @@ fn resumed_session_sends_only_missing_blocks_despite_slow_opens() {
         let most = 3_500_000.0 + twice;
         assert!(report.repair_ratio * 6e6 < most + 100_000.0, "{scheme}, {opening} ms: {report:?}");
         assert!((report.moved_bytes as f64) < most, "{scheme}, {opening} ms: {report:?}");
+    }
+}
+
+/// Half a second after it was started, a receiver behind a relay states that it lacks everything, as it does not know better.
+#[test]
+fn relay_corrects_its_statement_about_slowly_opened_files() {
+    for scheme in one_rate() {
+        let mut tree = Net::of(33, Offer::bytes(6_000_000).by(scheme).in_blocks_of(64).expect(2));
+        let relay = tree.relay(Head::Source(0), 1, 64 << 20, Link::millis(5).mbps(20.0).fifo(100_000));
+        tree.behind(branch(relay, 0), 2, Link::millis(2).mbps(20.0).fifo(100_000));
+        tree.start();
+        tree.run_until(secs(60), |net| net.receivers.iter().all(|node| node.verified_bytes() > 3_000_000));
+        (0..2).for_each(|receiver| tree.kill_receiver(receiver));
+        tree.kill_relay(relay);
+        tree.kill_source(0);
+        tree.run_for(secs(1));
+        tree.receivers.iter_mut().for_each(|node| node.disk.opening = Span::from_millis(800));
+        tree.start();
+        tree.run_to_end(secs(60));
+        tree.assert_everybody_has_all();
+        let sent = tree.sources[0].report().repair_ratio * 6e6;
+        println!("{scheme}: {sent}");
+        assert!(sent < 3_500_000.0 + 20e6 / 8.0 * 0.4, "{scheme}: {sent} bytes were sent");
     }
 }
 

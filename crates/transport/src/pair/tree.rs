@@ -166,6 +166,8 @@ impl RelayNode {
                 self.events.extend(std::iter::from_fn(|| branch.poll_event()).map(|event| (now, event)));
                 again |= !branch.is_finished() && branch.poll_timeout(now) <= now;
             }
+            // The branches may have news for the parent.
+            again |= self.above.as_ref().is_some_and(|above| above.poll_timeout(now) <= now);
             if !again {
                 return;
             }

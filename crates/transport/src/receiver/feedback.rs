@@ -193,7 +193,7 @@ impl ReceiverSession {
             member_sent_at: now,
             reports_alive: false,
             members: 0,
-            sent_counts: (0, 0),
+            sent_counts: (0, 0, true),
             reported_tree: Vec::new(),
             window,
             finishing_since: None,
@@ -582,7 +582,8 @@ impl ReceiverSession {
         };
         self.outbox.add(stream.session, Message::Member(member), now);
         self.outbox.joins_first = false;
-        (stream.sent_counts, stream.member_sent_at) = ((receivers, done), now);
+        stream.sent_counts = (receivers, done, stream.lacks_everything());
+        stream.member_sent_at = now;
         stream.member_at = now + pause(stream);
         stream.reports_alive = state == MemberState::Receiving && !waits;
         stream.searched = !stream.knows_missing();

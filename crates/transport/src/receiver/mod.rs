@@ -258,8 +258,9 @@ struct Stream {
     members: u32,
     /// The relays attached to this relay, as last reported.
     reported_tree: Vec<SocketAddr>,
-    /// Number of downstream receivers in the last report, and number of completed receivers among them.
-    sent_counts: (u32, u32),
+    /// Number of downstream receivers in the last report, number of completed receivers among them, and whether one of them
+    /// lacked everything.
+    sent_counts: (u32, u32, bool),
     window: Window,
     /// Start time of the renaming of files, after all blocks were stored.
     finishing_since: Option<Time>,
@@ -768,8 +769,16 @@ impl Fixed {
 impl Stream {
     /// Returns the time at which a relay must report that downstream receivers have joined or completed.
     fn changes_at(&self, relay: Option<&dyn Relaying>) -> Time {
-        let changed = relay.is_some_and(|relay| self.sent_counts != relay.receivers() || relay.has_unsent());
+        let changed = relay.is_some_and(|relay| {
+            let (receivers, done) = relay.receivers();
+            self.sent_counts != (receivers, done, self.lacks_everything()) || relay.has_unsent()
+        });
         if changed && self.registered { self.member_sent_at + CHANGES } else { Time::NEVER }
+    }
+
+    /// Whether no block has been stored here, or by one of the downstream receivers.
+    fn lacks_everything(&self) -> bool {
+        self.blocks.is_none_or(|blocks| self.sink.missing() >= blocks)
     }
 
     /// Sets the number of group members. Members send signs of life in turns, so the interval grows with the number.

@@ -55,6 +55,9 @@ const BELOW_LAYERS: &str = "le-sbcc";
 /// Interval of checks of the downstream relays.
 const RELAYS_EVERY: Span = Span::from_millis(500);
 
+/// Interval at which the missing blocks of all receivers are counted.
+const MISSING_EVERY: Span = Span::from_millis(25);
+
 /// Join timeout of an attached host. A host that does not join in this time is assumed to look for another session.
 const JOIN_WITHIN: Span = Span::from_secs(10);
 
@@ -68,6 +71,8 @@ pub(crate) struct Branch {
     began: Time,
     /// Time of the next check of the downstream relays.
     relays_at: Time,
+    /// Time of the next count of the missing blocks.
+    missing_at: Time,
     /// ID and address of a child that attaches again. The branch must answer, because the child's datagrams reach the branch's
     /// socket, not the relay's port.
     asked: Option<(ReceiverId, SocketAddr)>,
@@ -87,6 +92,7 @@ impl Branch {
             local,
             began: Time::ZERO,
             relays_at: Time::ZERO,
+            missing_at: Time::ZERO,
             asked: None,
             is_vain: false,
         }
@@ -172,6 +178,11 @@ impl Branch {
         if state.is_replaced {
             return;
         }
+        let recount = now >= self.missing_at;
+        if recount {
+            self.missing_at = now + MISSING_EVERY;
+        }
+        state.missing = session.most_missing(recount);
         let shown = |tally: Tally| (tally.receivers, tally.done, tally.unfinished, tally.answering);
         let changed = shown(std::mem::replace(&mut state.tally, tally)) != shown(tally);
         (state.rate, state.to) = (rate, Some(self.setup.to));

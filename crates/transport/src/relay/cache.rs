@@ -49,8 +49,9 @@ pub(super) struct Cache {
 pub(super) struct CachedBlock {
     /// Number of source symbols of the block.
     pub(super) symbols: u16,
-    /// Whether the block was cached before and evicted. Such a block is fetched again only on request.
-    pub(super) again: bool,
+    /// Whether symbols of the block are fetched and sent only on request: the block was cached before and evicted, or the first
+    /// pass of the source has skipped it.
+    pub(super) on_request: bool,
     ids: Vec<u32>,
     /// Number of symbols in the file: the first ones in order of arrival.
     in_file: usize,
@@ -65,6 +66,17 @@ pub(super) struct Moved {
     pub(super) gone: Vec<u32>,
     /// New error of the file; no more bytes are written to the file afterwards.
     pub(super) failed: Option<io::Error>,
+}
+
+/// Reason for which a symbol arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// The first pass brings it.
+    Front,
+    /// Another member has requested symbols of the block.
+    Repair,
+    /// This relay has requested symbols of the block.
+    Wanted,
 }
 
 /// Effect of a received symbol.
@@ -119,9 +131,9 @@ impl Cache {
         }
     }
 
-    /// Adds a symbol of a block that has `symbols` source symbols. `wanted` states whether more symbols of this block are
-    /// requested.
-    pub(super) fn add(&mut self, block: u32, symbols: u16, id: u32, payload: &[u8], wanted: bool) -> Added {
+    /// Adds a symbol of a block that has `symbols` source symbols.
+    pub(super) fn add(&mut self, block: u32, symbols: u16, id: u32, payload: &[u8], why: Reason) -> Added {
+        let wanted = why == Reason::Wanted;
         if self.symbol_len == 0 {
             (self.symbol_len, self.most_symbols) = (payload.len(), symbols);
         }
@@ -137,7 +149,7 @@ impl Cache {
         let spare = &mut self.spare;
         let stored = self.blocks.entry(block).or_insert_with(|| {
             let stored = spare.pop().unwrap_or_default();
-            CachedBlock { symbols, again: was_had, ..stored }
+            CachedBlock { symbols, on_request: was_had || why != Reason::Front, ..stored }
         });
         let most = usize::from(symbols) + SPARE;
         let has_room = stored.ids.len() < most || wanted && stored.ids.len() < most * 2;
@@ -147,11 +159,18 @@ impl Cache {
         stored.ids.push(id);
         stored.bytes.extend_from_slice(payload);
         self.held += payload.len();
-        if was_had || stored.ids.len() < usize::from(symbols) {
+        if stored.on_request || was_had || stored.ids.len() < usize::from(symbols) {
             return Added::Kept;
         }
         self.had.insert(block);
         Added::Whole
+    }
+
+    /// Fetches further symbols of this block only on request, if it is incomplete.
+    pub(super) fn fetch_on_request(&mut self, block: u32) {
+        if let Some(stored) = self.blocks.get_mut(&block).filter(|stored| stored.needed() > 0) {
+            stored.on_request = true;
+        }
     }
 
     /// Returns the number of the first block that has not been discarded.
@@ -205,7 +224,7 @@ impl Cache {
 
     /// Returns the incomplete blocks, with the number of symbols that each lacks.
     pub(super) fn incomplete(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
-        let open = self.blocks.iter().filter(|(_, stored)| !stored.again && stored.needed() > 0);
+        let open = self.blocks.iter().filter(|(_, stored)| !stored.on_request && stored.needed() > 0);
         open.map(|(block, stored)| (*block, stored.needed()))
     }
 
@@ -338,17 +357,17 @@ mod tests {
     }
 
     fn fill(cache: &mut Cache, block: u32) -> Added {
-        let adds = (0..4).map(|id| cache.add(block, 4, id, &[block as u8; 10], false));
+        let adds = (0..4).map(|id| cache.add(block, 4, id, &[block as u8; 10], Reason::Front));
         adds.last().expect("there are four")
     }
 
     #[test]
     fn any_distinct_symbols_complete_a_block() {
         let mut cache = cache(1000);
-        assert_eq!(cache.add(3, 2, 7, &[1; 10], false), Added::Kept);
-        assert_eq!(cache.add(3, 2, 7, &[1; 10], false), Added::Useless);
+        assert_eq!(cache.add(3, 2, 7, &[1; 10], Reason::Front), Added::Kept);
+        assert_eq!(cache.add(3, 2, 7, &[1; 10], Reason::Front), Added::Useless);
         assert_eq!(cache.incomplete().collect::<Vec<_>>(), [(3, 1)]);
-        assert_eq!(cache.add(3, 2, 0, &[2; 10], false), Added::Whole);
+        assert_eq!(cache.add(3, 2, 0, &[2; 10], Reason::Front), Added::Whole);
         assert_eq!(cache.incomplete().count(), 0);
         assert_eq!((symbol(&cache, 3, 0), symbol(&cache, 3, 1)), (Some(vec![1; 10]), Some(vec![2; 10])));
         assert_eq!((symbol(&cache, 3, 2), symbol(&cache, 4, 0)), (None, None));
@@ -357,16 +376,17 @@ mod tests {
     #[test]
     fn symbols_of_another_length_or_block_size_are_refused() {
         let mut cache = cache(1000);
-        assert_eq!(cache.add(0, 4, 0, &[1; 10], false), Added::Kept);
-        assert_eq!(cache.add(0, 4, 1, &[1; 11], false), Added::Useless);
-        assert_eq!(cache.add(0, 5, 1, &[1; 10], false), Added::Useless);
-        assert_eq!(cache.add(1, 0, 1, &[1; 10], false), Added::Useless);
+        assert_eq!(cache.add(0, 4, 0, &[1; 10], Reason::Front), Added::Kept);
+        assert_eq!(cache.add(0, 4, 1, &[1; 11], Reason::Front), Added::Useless);
+        assert_eq!(cache.add(0, 5, 1, &[1; 10], Reason::Front), Added::Useless);
+        assert_eq!(cache.add(1, 0, 1, &[1; 10], Reason::Front), Added::Useless);
     }
 
     #[test]
     fn number_of_cached_symbols_per_block_is_bounded() {
         let mut cache = cache(10_000);
-        let stored = (0..1000).filter(|id| cache.add(0, 4, *id, &[0; 10], false) != Added::Useless).count();
+        let stored =
+            (0..1000).filter(|id| cache.add(0, 4, *id, &[0; 10], Reason::Front) != Added::Useless).count();
         assert_eq!(stored, 4 + SPARE);
     }
 
@@ -380,9 +400,13 @@ mod tests {
         let moved = cache.make_room(|block, _| if block < 2 { u32::MAX } else { block });
         assert_eq!(moved.gone, [1, 0]);
         assert!(cache.held() <= 200 && cache.has_had(0) && cache.get(0).is_none());
-        assert_eq!(cache.add(0, 4, 9, &[0; 10], false), Added::Useless, "it does not come back by itself");
-        assert_eq!(cache.add(0, 4, 9, &[0; 10], true), Added::Kept, "but when somebody asks");
-        assert!(cache.get(0).is_some_and(|stored| stored.again) && cache.incomplete().count() == 0);
+        assert_eq!(
+            cache.add(0, 4, 9, &[0; 10], Reason::Front),
+            Added::Useless,
+            "it does not come back by itself"
+        );
+        assert_eq!(cache.add(0, 4, 9, &[0; 10], Reason::Wanted), Added::Kept, "but when somebody asks");
+        assert!(cache.get(0).is_some_and(|stored| stored.on_request) && cache.incomplete().count() == 0);
     }
 
     fn symbol(cache: &Cache, block: u32, at: usize) -> Option<Vec<u8>> {
@@ -397,14 +421,14 @@ mod tests {
             Cache::new(200, Some(SpillFile { disk: Disk::default(), file, path: "cache".into() }));
         for block in 0..50 {
             for id in [3, 0, 9, 1] {
-                cache.add(block, 4, id, &[block as u8 ^ id as u8; 10], false);
+                cache.add(block, 4, id, &[block as u8 ^ id as u8; 10], Reason::Front);
             }
             assert!(cache.make_room(|block, _| u32::MAX - block).gone.is_empty());
             assert!(cache.held() <= 200);
         }
         assert!(cache.written > 1500 && cache.evicted == 0, "{}", cache.written);
         assert_eq!(
-            cache.add(0, 4, 2, &[0xaa; 10], true),
+            cache.add(0, 4, 2, &[0xaa; 10], Reason::Wanted),
             Added::Kept,
             "more of a block that lies in the file"
         );

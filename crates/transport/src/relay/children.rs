@@ -156,7 +156,7 @@ impl RelayState {
     /// Ends this branch, which serves no receiver from now on.
     pub(super) fn end_branch(&mut self, place: usize) {
         let branch = &mut self.branches[place];
-        (branch.is_replaced, branch.tally) = (true, Tally::default());
+        (branch.is_replaced, branch.tally, branch.missing) = (true, Tally::default(), None);
         branch.relays.clear();
     }
 }

@@ -40,8 +40,8 @@ use crate::object::Hash;
 use crate::object::gather::spill::SpillFile;
 use crate::source::scheduler::{EndProof, Requester};
 use crate::withdrawals::Slices;
-use cache::{Added, Cache};
-use faircast_core::packet::{ReceiverId, Seq, SessionId};
+use cache::{Added, Cache, Reason};
+use faircast_core::packet::{Flags, ReceiverId, Seq, SessionId};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Status, SymbolMap, Withdrawn};
 use fetches::{Fetches, Queue, Queued};
@@ -147,6 +147,8 @@ struct BranchState {
     /// Pages that wait to be sent.
     pages: BTreeSet<u32>,
     tally: Tally,
+    /// Largest number of blocks that a receiver of the branch lacks; `None` without receivers.
+    missing: Option<u32>,
     /// Receivers that the source has confirmed, but that `tally` does not count as known yet.
     known: Vec<ReceiverId>,
     to: Option<SocketAddr>,
@@ -359,8 +361,12 @@ impl RelayState {
             self.cache.lose(place.block);
             self.branches.iter_mut().for_each(|branch| branch.schedule.on_replaced(place.block));
         }
-        let wanted = self.fetches.wants(place.block);
-        let added = self.cache.add(place.block, packet.symbols, place.symbol, packet.payload, wanted);
+        let why = match self.fetches.wants(place.block) {
+            true => Reason::Wanted,
+            false if packet.data.flags.has(Flags::REPAIR) => Reason::Repair,
+            false => Reason::Front,
+        };
+        let added = self.cache.add(place.block, packet.symbols, place.symbol, packet.payload, why);
         if added == Added::Useless {
             // Even if the cache does not need the symbol, it counts as an answer to a request: the parent does not know which
             // symbols are cached. A child that needs other symbols repeats its request.
@@ -385,13 +391,20 @@ impl RelayState {
         for block in moved.gone {
             self.branches.iter_mut().for_each(|branch| branch.schedule.on_gone(block));
         }
-        if wanted {
+        if why == Reason::Wanted {
             self.fetch_queued();
         }
         added
     }
 
     fn on_status(&mut self, status: &Status) {
+        let is_layered = self.announce.is_some_and(|(_, announce)| announce.layers > 1);
+        if status.complete_to > self.passed.saturating_add(1) && !is_layered {
+            // The first pass has ended within the block that it had reached.
+            let reached = self.passed;
+            self.cache.fetch_on_request(reached);
+            self.branches.iter_mut().for_each(|branch| branch.schedule.on_skipped(reached));
+        }
         self.passed = self.passed.max(status.complete_to);
         self.blocks = status.blocks.or(self.blocks);
         for Withdrawn { first_block, last_block, .. } in self.withdrawals.learn(status) {
@@ -589,6 +602,14 @@ impl RelayState {
             0 => self.wanted_pages.get(&block).is_some_and(|wrong| *wrong),
             _ => self.wrong.contains(&block),
         }
+    }
+
+    /// Returns the number of blocks that downstream receivers lack, for the report to the parent; `most` is the largest number of
+    /// one receiver. If all members of the source lack few blocks, the source sends only what is requested. A relay that joined
+    /// the session at `since` and still waits for its first child lacks all blocks.
+    fn missing(&self, most: Option<u32>, since: Time, now: Time) -> u32 {
+        let Some(blocks) = self.blocks else { return u32::MAX };
+        most.map_or(if now.since(since) < LINGER { blocks } else { 0 }, |most| most.min(blocks))
     }
 
     /// Whether the source has sent all content and no downstream receiver needs data. `since` is the time at which the relay

@@ -60,6 +60,8 @@ pub(crate) trait RelayMode: fmt::Debug + Send {
 
     /// Returns the tally of all downstream receivers.
     fn tally(&self) -> Tally;
+    /// Returns the largest number of blocks that a downstream receiver lacks; `None` without receivers.
+    fn most_missing(&self) -> Option<u32>;
     /// Returns the receivers that have completed since the last call.
     fn take_numbers(&mut self) -> Vec<ReceiverId>;
     /// Sets whether completed receivers are confirmed without waiting for the source.

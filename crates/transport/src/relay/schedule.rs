@@ -72,7 +72,7 @@ impl Schedule {
             return;
         }
         let way = self.ways.entry(block).or_default();
-        if !stored.again && !self.on_request {
+        if !stored.on_request && !self.on_request {
             if stored.len() == 1 {
                 self.open.insert(block);
                 self.passed = self.passed.max(block + 1);
@@ -127,6 +127,11 @@ impl Schedule {
         self.passed = self.passed.max(block);
     }
 
+    /// Records that the first pass has ended within this block. Its other symbols are sent on request.
+    pub(super) fn on_skipped(&mut self, block: u32) {
+        self.open.remove(&block);
+    }
+
     /// Switches to sending on request, because all receivers have nearly all content.
     pub(super) fn send_on_request(&mut self) {
         self.on_request = true;
@@ -159,10 +164,14 @@ impl Schedule {
             return Answer::default();
         }
         let before = way.again.len();
-        // Symbols that were never sent on this branch are useful to all receivers of the branch.
+        // Symbols that were never sent on this branch are useful to all its receivers, except those that reuse earlier content.
         while need > 0 && way.sent < stored.len() {
-            way.again.push_back(stored.id(way.sent));
-            (way.sent, need) = (way.sent + 1, need - 1);
+            let id = stored.id(way.sent);
+            way.sent += 1;
+            if lacking(id) {
+                way.again.push_back(id);
+                need -= 1;
+            }
         }
         // Only symbols that the receiver has lost are sent again. Without a map of the receiver's symbols, its losses are
         // unknown, so any symbol may be sent again.

@@ -237,7 +237,7 @@ fn fetches_for_the_requests_of_one_child_are_bounded() {
 /// An event at a relay.
 #[derive(Debug, Clone)]
 enum Step {
-    Comes { block: u32, symbol: u32 },
+    Comes { block: u32, symbol: u32, flags: Flags },
     Asks { branch: usize, block: u32, symbols: u16, wrong: bool },
     Leaves { branch: usize, packets: u8 },
     Status { complete_to: u32 },
@@ -247,7 +247,8 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        6 => (0..6_u32, 0..9_u32).prop_map(|(block, symbol)| Step::Comes { block, symbol }),
+        6 => (0..6_u32, 0..9_u32, prop_oneof![Just(Flags::default()), Just(Flags::REPAIR)])
+            .prop_map(|(block, symbol, flags)| Step::Comes { block, symbol, flags }),
         3 => (0..4_usize, 0..6_u32, 1..6_u16, any::<bool>())
             .prop_map(|(branch, block, symbols, wrong)| Step::Asks { branch, block, symbols, wrong }),
         2 => (0..4_usize, 0..20_u8).prop_map(|(branch, packets)| Step::Leaves { branch, packets }),
@@ -273,9 +274,11 @@ proptest! {
             let mut passing = shared.lock();
             let branches = passing.branches.len();
             match step {
-                Step::Comes { block, symbol } => {
+                Step::Comes { block, symbol, flags } => {
                     passing.passed = passing.passed.max(block);
-                    passing.on_symbol(&packet(block, symbol, &[0; 8]));
+                    let mut packet = packet(block, symbol, &[0; 8]);
+                    packet.data.flags = flags;
+                    passing.on_symbol(&packet);
                 }
                 Step::Asks { branch, block, symbols, wrong } => {
                     passing.request(branch % branches, block, symbols, &Requester { wrong, ..asker(seq) });
@@ -288,9 +291,7 @@ proptest! {
                     }
                 }
                 Step::Status { complete_to } => {
-                    passing.passed = passing.passed.max(complete_to);
-                    let passed = passing.passed;
-                    passing.branches.iter_mut().for_each(|branch| branch.schedule.on_passed(passed));
+                    passing.on_status(&Status { complete_to, ..Status::default() });
                 }
                 Step::Goes { block } => passing.lose(block),
                 Step::Late => {}

@@ -228,7 +228,8 @@ impl SymbolSink for UpstreamReassembler {
 
     fn missing(&self) -> u32 {
         let passing = self.shared.lock();
-        passing.blocks.map_or(u32::MAX, |blocks| blocks.saturating_sub(passing.passed))
+        let most = passing.branches.iter().filter_map(|branch| branch.missing).max();
+        passing.missing(most, self.since.unwrap_or(self.now), self.now)
     }
 
     fn gathered_bytes(&self) -> u64 {

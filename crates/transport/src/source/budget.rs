@@ -19,16 +19,9 @@ const MAX_HOSTS: usize = 65_536;
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     spent: BTreeMap<IpAddr, u64>,
-    /// Number of symbols that were sent in an earlier session, which all receivers resume.
-    earlier: u64,
 }
 
 impl Budget {
-    /// Sets the number of symbols that were sent in an earlier session.
-    pub(super) fn resume(&mut self, symbols: u64) {
-        self.earlier = symbols;
-    }
-
     /// Whether a host may request `symbols` more symbols, up to `most` in total.
     fn allows(&self, host: IpAddr, symbols: u16, most: u64) -> bool {
         self.spent.get(&host).copied().unwrap_or(0) + u64::from(symbols) <= most
@@ -44,8 +37,8 @@ impl Budget {
 }
 
 impl SourceSession {
-    /// Whether a host can lack the symbols that it requests. The limit grows with the content sent and with the number of members
-    /// at that host. Repairs do not count as content sent; otherwise each request would raise the limit. In a sealed session,
+    /// Whether a host can lack the symbols that it requests. The limit grows with the blocks of the first pass, sent or skipped,
+    /// and with the number of members at that host. Repairs do not count; otherwise each request would raise the limit. In a sealed session,
     /// requests of a relay have no limit, because a relay may serve different receivers one after another.
     pub(super) fn may_ask_for(&self, id: ReceiverId, from: SocketAddr, symbols: u16) -> bool {
         let is_sealed = self.codec.form() == faircast_wire::Form::Sealed;
@@ -53,8 +46,9 @@ impl SourceSession {
             return true;
         }
         let members = self.members.at(from.ip()).max(1) as u64;
-        let amounts = self.scheduler.amounts();
-        let sent = amounts.sent_symbols.min(amounts.content_symbols) + self.budget.earlier;
+        let block = u64::from(self.scheduler.geometry().symbols_per_block);
+        let passed = u64::from(self.scheduler.status().complete_to) * block;
+        let sent = passed.min(self.scheduler.amounts().content_symbols);
         let most = (sent * TIMES + SPARE) * members;
         self.budget.allows(from.ip(), symbols, most)
     }

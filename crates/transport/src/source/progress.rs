@@ -146,9 +146,8 @@ impl SourceSession {
             blocks.map(|block| u64::from(whole.symbols(block)) * u64::from(whole.symbol_size)).sum()
         };
         let (union, list) = (self.comparisons.union(&whole), len_of(0..whole.manifest_blocks()));
-        // Layers carry all blocks until every receiver is complete, and the source does not know what receivers behind relays have.
-        let sends_all = self.layers() > 1 || self.members.iter().any(|(_, member)| member.is_relay);
-        let needed_bytes = if sends_all && union > list { len_of(0..whole.blocks()?) } else { union };
+        // Layers carry all blocks until every receiver is complete.
+        let needed_bytes = if self.layers() > 1 && union > list { len_of(0..whole.blocks()?) } else { union };
         let packets = needed_bytes / u64::from(whole.symbol_size);
         let on_the_wire = packets * u64::from(self.setup.scheme.sending().packet_size);
         Some(DryRunReport {

@@ -328,6 +328,7 @@ impl RelayMode for Agent {
         let Some(serving) = self.serving.as_mut().filter(|serving| serving.tick_at <= now) else { return };
         serving.tick_at = now + TICK;
         let gone = serving.members.expire(now, IDLE_TIMEOUT, Span::ZERO);
+        serving.members.count_missing();
         let present: Vec<ReceiverId> = serving.children.keys().copied().collect();
         for id in present {
             if serving.members.get(id).is_some_and(|member| !member.is_finished()) {
@@ -374,6 +375,10 @@ impl RelayMode for Agent {
 
     fn tally(&self) -> Tally {
         self.serving.as_ref().map_or_else(Tally::default, |serving| serving.members.tally())
+    }
+
+    fn most_missing(&self) -> Option<u32> {
+        self.serving.as_ref()?.members.most_missing()
     }
 
     fn take_numbers(&mut self) -> Vec<ReceiverId> {

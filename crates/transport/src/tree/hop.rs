@@ -319,6 +319,7 @@ impl Hop {
             let gone = self.exits[place].members.expire(now, IDLE_TIMEOUT, Span::ZERO);
             gone.into_iter().for_each(|id| self.forget(place, id, now));
             self.exits[place].members.count_speaking(now);
+            self.exits[place].members.count_missing();
             self.exits[place].answer_again(now);
         }
     }
@@ -424,6 +425,10 @@ impl RelayMode for Hop {
 
     fn tally(&self) -> Tally {
         self.exits.iter().map(|exit| exit.members.tally()).sum()
+    }
+
+    fn most_missing(&self) -> Option<u32> {
+        self.exits.iter().filter_map(|exit| exit.members.most_missing()).max()
     }
 
     fn take_numbers(&mut self) -> Vec<ReceiverId> {

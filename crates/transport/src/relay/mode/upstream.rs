@@ -155,8 +155,8 @@ impl SymbolSink for UpstreamMode {
     }
 
     fn missing(&self) -> u32 {
-        let passing = self.shared.lock();
-        passing.blocks.map_or(u32::MAX, |blocks| blocks.saturating_sub(passing.passed))
+        let most = self.shared.with_mode(|mode| mode.most_missing()).flatten();
+        self.shared.lock().missing(most, self.since.unwrap_or(self.now), self.now)
     }
 
     fn gathered_bytes(&self) -> u64 {

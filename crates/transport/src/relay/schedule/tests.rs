@@ -1,5 +1,5 @@
 use super::*;
-use crate::relay::cache::Cache;
+use crate::relay::cache::{Cache, Reason};
 use proptest::prelude::*;
 
 const K: u16 = 4;
@@ -8,13 +8,13 @@ const K: u16 = 4;
 fn received(symbols: &[(u32, u32)]) -> (Cache, Schedule) {
     let (mut cache, mut schedule) = (Cache::new(1 << 20, None), Schedule::default());
     for (block, id) in symbols {
-        receive(&mut cache, &mut schedule, *block, *id, false);
+        receive(&mut cache, &mut schedule, *block, *id, Reason::Front);
     }
     (cache, schedule)
 }
 
-fn receive(cache: &mut Cache, schedule: &mut Schedule, block: u32, id: u32, wanted: bool) {
-    cache.add(block, K, id, &[id as u8; 8], wanted);
+fn receive(cache: &mut Cache, schedule: &mut Schedule, block: u32, id: u32, why: Reason) {
+    cache.add(block, K, id, &[id as u8; 8], why);
     schedule.on_symbol(block, cache.get(block).expect("it is kept"));
 }
 
@@ -95,6 +95,26 @@ fn missing_symbols_are_requested_from_the_parent_once() {
     assert_eq!(again, Answer::default(), "it is waited for");
 }
 
+#[test]
+fn block_that_the_first_pass_skips_is_sent_only_on_request() {
+    let (mut cache, mut schedule) = received(&[(0, 0)]);
+    let mut seq = 0;
+    drain(&cache, &mut schedule, &mut seq);
+    assert_eq!(schedule.complete_to(), 0);
+    cache.fetch_on_request(0);
+    schedule.on_skipped(0);
+    schedule.on_passed(9);
+    assert_eq!((schedule.complete_to(), cache.incomplete().count()), (9, 0));
+    // Repairs of other receivers stay in the cache. A receiver that reuses earlier content has symbol 1 already.
+    (1..3).for_each(|id| receive(&mut cache, &mut schedule, 5, id, Reason::Repair));
+    assert!(schedule.is_idle() && cache.incomplete().count() == 0);
+    let answer = schedule.request(&cache, 5, 2, Seq(seq), Some(&held(5, &[1, 3])));
+    assert_eq!(answer, Answer { sends: true, lacks: 1 });
+    assert_eq!(drain(&cache, &mut schedule, &mut seq), [(5, 2)]);
+    receive(&mut cache, &mut schedule, 5, 9, Reason::Wanted);
+    assert_eq!(drain(&cache, &mut schedule, &mut seq), [(5, 9)]);
+}
+
 proptest! {
     /// The cache has the complete block. A receiver that repeats its request gets the whole block, regardless of its losses.
     #[test]
@@ -103,7 +123,7 @@ proptest! {
         let mut rng = faircast_core::rng::Rng::new(seed, 1);
         let mut here: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); lost.len()];
         for id in ids.iter().take(usize::from(K)) {
-            receive(&mut cache, &mut schedule, 0, *id, false);
+            receive(&mut cache, &mut schedule, 0, *id, Reason::Front);
         }
         let (mut seq, mut fetched) = (0, usize::from(K));
         for _ in 0..200 {
@@ -122,7 +142,7 @@ proptest! {
                 let answer = schedule.request(&cache, 0, lacks, Seq(seq), Some(&held(0, &own)));
                 for _ in 0..answer.lacks {
                     if let Some(id) = ids.get(fetched) {
-                        receive(&mut cache, &mut schedule, 0, *id, true);
+                        receive(&mut cache, &mut schedule, 0, *id, Reason::Wanted);
                     }
                     fetched += 1;
                 }
