@@ -12,7 +12,7 @@ use std::time::Duration;
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns a worker with two threads: one for jobs on files of this directory, and one for decoding. Decoding thus does not wait
-/// for the disk. A thread starts with its first job. If the directory is in memory, no disk can stall, so the session's thread
+/// for the disk. A thread starts with its first job. Files are closed in a thread that outlives the session. If the directory is in memory, no disk can stall, so the session's thread
 /// writes blocks at once from the processor's cache.
 pub(crate) fn own_threads(directory: Option<PathBuf>) -> Worker {
     let (files, decoding) = (Thread::default(), Thread::default());
@@ -21,6 +21,7 @@ pub(crate) fn own_threads(directory: Option<PathBuf>) -> Worker {
         Load::Decoding => decoding.run(job),
         Load::Blocks if in_memory.load(Ordering::Relaxed) => job(),
         Load::Blocks | Load::Files => files.run(job),
+        Load::Closing => Running::start().run(job),
         Load::Opening => {
             let (directory, in_memory) = (directory.clone(), Arc::clone(&in_memory));
             files.run(Box::new(move || {
@@ -45,15 +46,22 @@ struct Running {
 impl Thread {
     fn run(&self, job: Job) {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let running = running.get_or_insert_with(|| {
-            let ((jobs, next), (alive, ended)) = (channel::<Job>(), channel());
-            std::thread::spawn(move || {
-                let _alive: Sender<()> = alive;
-                next.iter().for_each(|job| job());
-            });
-            Running { jobs, ended }
+        running.get_or_insert_with(Running::start).run(job);
+    }
+}
+
+impl Running {
+    fn start() -> Running {
+        let ((jobs, next), (alive, ended)) = (channel::<Job>(), channel());
+        std::thread::spawn(move || {
+            let _alive: Sender<()> = alive;
+            next.iter().for_each(|job| job());
         });
-        running.jobs.send(job).ok(); // this fails only after a panic of a job, which the session detects
+        Running { jobs, ended }
+    }
+
+    fn run(&self, job: Job) {
+        self.jobs.send(job).ok(); // this fails only after a panic of a job, which the session detects
     }
 }
 
@@ -71,6 +79,23 @@ mod tests {
     use super::*;
     use std::path::Path;
     use std::thread;
+
+    #[test]
+    fn files_are_closed_in_a_thread_that_the_session_does_not_await() {
+        let worker = own_threads(None);
+        let (emit, reported) = channel();
+        let places = [Load::Files, Load::Decoding, Load::Closing].map(|load| {
+            let emit = emit.clone();
+            worker.run(load, Box::new(move || emit.send(thread::current().id()).expect("it is waited for")));
+            reported.recv().expect("the job runs")
+        });
+        let (release, released) = channel::<()>();
+        worker.run(Load::Closing, Box::new(move || _ = released.recv().map(|()| emit.send(places[2]))));
+        drop(worker);
+        assert!(!places[..2].contains(&places[2]) && reported.try_recv().is_err(), "it has not ended");
+        release.send(()).expect("it waits");
+        assert!(reported.recv().is_ok());
+    }
 
     /// Whether the session's thread itself writes blocks once this directory is open.
     fn writes_at_once(directory: &Path) -> bool {

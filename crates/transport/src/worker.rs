@@ -18,6 +18,8 @@ pub enum Load {
     Blocks,
     /// Verification or renaming of all files of a transfer.
     Files,
+    /// Closing of a temporary file at the end of the session, which does not wait for it.
+    Closing,
 }
 
 /// Runs the jobs of a session: in threads, immediately, or at times that a simulated world selects. Jobs of one kind run in the

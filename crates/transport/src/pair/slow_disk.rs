@@ -9,7 +9,8 @@ use crate::worker::{Job, Load, Worker};
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_wire::{Message, Newest, SigningKey, VerifyKey, VerifyKeys, parse};
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ pub(super) struct SlowDisk {
     blocks: Span,
     files: Span,
     decoding: Span,
+    closing: Span,
     jobs: Arc<Mutex<VecDeque<(Span, Job)>>>,
     done_at: Option<Time>,
     /// Number of jobs that were delayed.
@@ -33,13 +35,14 @@ impl SlowDisk {
 
     pub(super) fn worker(&self) -> Worker {
         let (jobs, opening, blocks, files) = (Arc::clone(&self.jobs), self.opening, self.blocks, self.files);
-        let decoding = self.decoding;
+        let (decoding, closing) = (self.decoding, self.closing);
         Worker::new(move |load, job| {
             let takes = match load {
                 Load::Decoding => decoding,
                 Load::Opening => opening,
                 Load::Blocks => blocks,
                 Load::Files => files,
+                Load::Closing => closing,
             };
             match takes {
                 Span::ZERO => job(),
@@ -574,4 +577,35 @@ fn disk_too_slow_for_symbols_is_reported() {
     let receiver = &net.receivers[0];
     assert_eq!(receiver.events.iter().filter(is_report).count(), 1);
     assert!(receiver.unaccepted > 0, "it holds no more in memory");
+}
+
+/// Returns the number of open files in this directory that have no name.
+fn open_without_name(directory: &Path) -> usize {
+    let open = fs::read_dir("/proc/self/fd")
+        .expect("Linux")
+        .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    open.filter(|link| link.starts_with(directory) && link.to_string_lossy().ends_with(" (deleted)")).count()
+}
+
+#[test]
+fn temporary_file_is_closed_after_the_report() {
+    let disk = || SlowDisk { closing: LONG, ..SlowDisk::default() };
+    let one_way = one_rate().map(|scheme| (scheme, sent_once(scheme, 400_000, disk())));
+    let layered = ["rlc,base=250000", "gmcc", "smcc"].map(|scheme| {
+        let mut net = Net::new(23);
+        net.receivers(1, Link::millis(5).mbps(2.0).fifo(50_000), Link::millis(5));
+        (net.receivers[0].memory, net.receivers[0].disk) = (400_000, disk());
+        net.start_receiver(0);
+        net.source(Offer::bytes(1_500_000).by(scheme).in_blocks_of(64).expect(1));
+        (scheme, net)
+    });
+    for (scheme, mut net) in one_way.chain(layered) {
+        net.run_to_end(secs(200));
+        net.assert_all_verified(0, 0..1);
+        let node = &net.receivers[0];
+        assert_eq!(open_without_name(&node.dir), 1, "{scheme}: the report is there");
+        let closes = node.disk.jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        closes.expect("a job closes the file").1();
+        assert_eq!(open_without_name(&node.dir), 0, "{scheme}");
+    }
 }

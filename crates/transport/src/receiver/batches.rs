@@ -46,6 +46,16 @@ impl<F: Send + 'static, O: Send + 'static, P: Send + 'static> Batches<F, O, P> {
         self.files
     }
 
+    /// Drops the pending operations, and closes the files in a job of its own: this deletes files without names, which may take
+    /// seconds.
+    pub(super) fn close(&mut self) {
+        self.waiting.clear();
+        let files = (self.files.take(), self.job.take());
+        if files.0.is_some() || files.1.is_some() {
+            self.worker.run(Load::Closing, Box::new(move || drop(files)));
+        }
+    }
+
     /// Appends operations to the pending operations.
     pub(super) fn extend(&mut self, operations: impl IntoIterator<Item = O>) {
         self.waiting.extend(operations);

@@ -232,6 +232,9 @@ impl ReceiverSession {
     /// Returns the result of the session.
     pub(crate) fn report(mut self) -> Result<ReceiveReport, Error> {
         let resumes = self.resumes();
+        if let Some(stream) = &mut self.stream {
+            stream.sink.close();
+        }
         if let Some(stream) = self.stream.as_ref().filter(|_| !self.is_lost()) {
             self.setup.accept.end(stream.session);
         }

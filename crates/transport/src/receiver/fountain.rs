@@ -30,6 +30,11 @@ impl Fountain {
         self.slots.give(self.gathering.give_room(room));
     }
 
+    /// Closes the temporary file after the end of the session.
+    pub(super) fn close(&mut self) {
+        self.slots.close();
+    }
+
     /// Processes the operations that have ended, and begins the planned operations.
     ///
     /// # Errors

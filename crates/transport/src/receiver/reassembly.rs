@@ -637,4 +637,10 @@ impl SymbolSink for Reassembly {
         };
         SymbolCounts { received: self.symbols, needed: self.symbols_needed, decoded }
     }
+
+    fn close(&mut self) {
+        if let Incomplete::Together(blocks) = &mut self.incomplete {
+            blocks.close();
+        }
+    }
 }

@@ -237,6 +237,9 @@ pub(crate) trait SymbolSink: Send {
 
     fn symbols(&self) -> SymbolCounts;
 
+    /// Closes temporary files after the end of the session.
+    fn close(&mut self) {}
+
     /// Returns the received part of each layer's stream.
     fn streams(&self) -> Vec<StreamReceived> {
         Vec::new()
