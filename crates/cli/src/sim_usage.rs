@@ -133,6 +133,14 @@ pub enum SimUsage {
         /// Maximum number of hosts.
         most: usize,
     },
+    /// A scenario has too many flows.
+    #[error("the scenario has {flows} flows, and an emulation has at most {most}; leave some out")]
+    TooManyEmulatedFlows {
+        /// Number of flows.
+        flows: usize,
+        /// Maximum number of flows.
+        most: usize,
+    },
     /// Parts of a scenario cannot be emulated.
     #[error("no program can run these parts of the scenario:\n  {0}; leave them out with --omit")]
     NotEmulated(String),

@@ -22,36 +22,56 @@ use std::time::{Duration, Instant};
 
 /// Port of the first flow.
 const FIRST_PORT: u16 = 20_000;
+/// Maximum number of flows, which have ports and groups of their own.
+pub const MAX_FLOWS: usize = 2_000;
+/// Group of the first session, and distance of the groups of two sessions: the most layers of a scheme. The groups of 239.255.0.0/24
+/// are well known (RFC 2365).
+const FIRST_GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 1, 0);
+const GROUPS: u32 = 16;
 /// Bytes of the headers of IP and UDP.
 const UDP_HEADERS: u16 = 28;
+/// Endless content. Zeros would not be sent, because they are holes.
+const NOISE: &str = "/dev/urandom";
 /// Time in which the receivers of a session listen.
 const LISTENS: Duration = Duration::from_secs(30);
 
-/// The address at which the packets of a flow arrive.
+/// Returns the address at which the packets of a flow arrive. A session has consecutive addresses for its layers.
 fn goal(number: usize, flow: &RealFlow, addresses: &BTreeMap<String, Ipv4Addr>) -> (Ipv4Addr, u16) {
     let port = FIRST_PORT + number as u16;
     let address = match &flow.traffic {
-        // Not 239.255.0.0/24, which has well-known groups (RFC 2365).
         Traffic::Session(_) => {
-            let [high, low] = (number as u16 + 256).to_be_bytes();
-            Ipv4Addr::new(239, 255, high, low)
+            let first = FIRST_GROUP.to_bits() + number as u32 * GROUPS;
+            Ipv4Addr::from_bits(first)
         }
         Traffic::Tcp { .. } | Traffic::Datagrams { .. } => addresses[&flow.to[0].host],
     };
     (address, port)
 }
 
-/// Returns what the keeper counts: for each receiver of each flow the number of its host, the destination and the port.
+/// Returns the number of addresses of a flow.
+fn layers(flow: &RealFlow) -> u32 {
+    match &flow.traffic {
+        Traffic::Session(scheme) => u32::from(scheme.layers()),
+        Traffic::Tcp { .. } | Traffic::Datagrams { .. } => 1,
+    }
+}
+
+/// Returns the packets that the keeper counts: for each receiver of each flow, and each of its addresses, the number of its host,
+/// the address and the port.
 pub fn watched(real: &RealFlows, hosts: &[(String, Ipv4Addr)]) -> Vec<(usize, Ipv4Addr, u16)> {
     let addresses: BTreeMap<String, Ipv4Addr> = hosts.iter().cloned().collect();
     let place =
         |name: &str| hosts.iter().position(|(host, _)| host == name).expect("ends of flows are hosts");
-    let flows = real.flows.iter().enumerate();
-    let ends = flows.flat_map(|(number, flow)| {
-        let (address, port) = goal(number, flow, &addresses);
-        flow.to.iter().map(move |receiver| (receiver, address, port))
-    });
-    ends.map(|(receiver, address, port)| (place(&receiver.host), address, port)).collect()
+    let mut watched = Vec::new();
+    for (number, flow) in real.flows.iter().enumerate() {
+        let (first, port) = goal(number, flow, &addresses);
+        for receiver in &flow.to {
+            let host = place(&receiver.host);
+            let addresses = (0..layers(flow)).map(|layer| Ipv4Addr::from_bits(first.to_bits() + layer));
+            watched.extend(addresses.map(|address| (host, address, port)));
+        }
+    }
+    watched
 }
 
 /// A program of a session: its host, words and times.
@@ -81,7 +101,11 @@ fn session(faircast: &Path, flow: &RealFlow, goal: (Ipv4Addr, u16), end: Time) -
     for receiver in &flow.to {
         for &(join, leave) in &receiver.stays {
             present += usize::from(join <= flow.start);
-            let words = common("recv", &receiver.host, &["--stdout"]);
+            // The content of all layers but the lowest one goes to files.
+            let others: Vec<String> = (1..layers(flow)).map(|layer| format!("{layer}=/dev/null")).collect();
+            let others = others.iter().flat_map(|to| ["--layer-to", to]);
+            let words =
+                common("recv", &receiver.host, &["--stdout"].into_iter().chain(others).collect::<Vec<_>>());
             let stop = leave.min(flow.stop);
             programs.push(SessionProgram {
                 host: receiver.host.clone(),
@@ -95,7 +119,9 @@ fn session(faircast: &Path, flow: &RealFlow, goal: (Ipv4Addr, u16), end: Time) -
     let (scheme, expected) = (scheme.to_string(), present.max(1).to_string());
     let datagram = flow.packet.saturating_sub(UDP_HEADERS).to_string();
     let more = ["--no-key", "--ttl", "64", "--cc", &scheme, "--expect", &expected, "--datagram", &datagram];
-    let words = common("stream", &flow.from, &more);
+    // A stream in layers has an input for each layer.
+    let inputs = (0..layers(flow)).filter(|_| layers(flow) > 1).flat_map(|_| ["--layer", NOISE]);
+    let words = common("stream", &flow.from, &more.into_iter().chain(inputs).collect::<Vec<_>>());
     let (start, stop) = (flow.start, flow.stop);
     programs.push(SessionProgram { host: flow.from.clone(), words, start, stop, is_source: true });
     programs
@@ -174,7 +200,7 @@ impl Flows {
             let Some(running) = guest else { continue };
             let status = running.ended().map_err(Failure::system("wait for a program"))?;
             if let Some(status) = status.filter(|_| program.stop > now) {
-                let why = lines.last().map_or(String::new(), |line| format!(": {line}"));
+                let why = reason(lines);
                 let verb = if program.is_source { "stream" } else { "recv" };
                 let host = &program.host;
                 return Err(Failure::Check(format!(
@@ -197,7 +223,7 @@ impl Flows {
             if !is_due || guest.is_some() || (program.is_source && due == Due::Receivers) {
                 continue;
             }
-            let noise = || File::open("/dev/urandom").map_err(Failure::system("open /dev/urandom"));
+            let noise = || File::open(NOISE).map_err(Failure::system(format!("open {NOISE}")));
             // A receiver writes its content to standard output, and its events to standard error.
             let (input, silent) = match program.is_source {
                 true => (Stdio::from(noise()?), None),
@@ -275,16 +301,75 @@ pub struct FlowRate {
 
 /// Returns the rates between two states.
 pub fn rates(real: &RealFlows, before: &State, after: &State, window: Span) -> Vec<FlowRate> {
-    let bytes = before.watched.iter().zip(&after.watched).map(|(before, after)| after - before);
-    let ends = real.flows.iter().flat_map(|flow| flow.to.iter().map(move |receiver| (flow, receiver)));
-    let rate =
-        |((flow, receiver), bytes): ((&RealFlow, &faircast_experiments::scenario::RealReceiver), u64)| {
-            FlowRate {
+    let mut bytes = before.watched.iter().zip(&after.watched).map(|(before, after)| after - before);
+    let mut rates = Vec::new();
+    for flow in &real.flows {
+        for receiver in &flow.to {
+            let bytes: u64 = bytes.by_ref().take(layers(flow) as usize).sum();
+            rates.push(FlowRate {
                 flow: flow.group.clone(),
                 copy: flow.copy,
                 receiver: receiver.host.clone(),
                 rate: bytes as f64 * 8.0 / window.as_secs_f64().max(1e-9),
-            }
+            });
+        }
+    }
+    rates
+}
+
+/// Returns the reason that the last lines of a program give for its end.
+fn reason(lines: &[String]) -> String {
+    let error = |line: &String| {
+        let event: serde_json::Value = serde_json::from_str(line).ok()?;
+        Some(format!(": {}", event.get("message").filter(|_| event["event"] == "error")?.as_str()?))
+    };
+    lines.iter().rev().find_map(error).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_experiments::scenario::Scenario;
+
+    const TEXT: &str = "title = \"t\"\nduration = \"10 s\"\nstart_jitter = \"0 s\"\n\
+        [topology]\nkind = \"star\"\nleaves = 2\n\
+        [[flow]]\nname = \"udp\"\nkind = \"udp\"\nrate = \"1 Mbit/s\"\nfrom = \"src1\"\nto = \"leaf2\"\n\
+        [[flow]]\nname = \"layers\"\nkind = \"session\"\nscheme = \"rlc,layers=2\"\nfrom = \"src1\"\nto = \"leaf*\"\njoin = [\"0 s\", \"3 s\"]\n";
+
+    #[test]
+    fn sessions_in_layers_have_a_group_and_a_stream_for_each_layer() {
+        let scenario = Scenario::parse(TEXT, "test.toml").unwrap_or_else(|_| panic!("a sound scenario"));
+        let real = scenario.real_flows(0, 1);
+        let hosts = ["src1", "leaf1", "leaf2"]
+            .map(str::to_owned)
+            .into_iter()
+            .zip((1..).map(|n| [10, 9, 0, n].into()));
+        let hosts: Vec<(String, Ipv4Addr)> = hosts.collect();
+        let group = |last| Ipv4Addr::new(239, 255, 1, last);
+        let expected = [(2, [10, 9, 0, 3].into(), 20_000), (1, group(16), 20_001), (1, group(17), 20_001)];
+        let watched = watched(&real, &hosts);
+        assert_eq!((&watched[..3], watched.len()), (&expected[..], 5));
+        let end = Time::from_secs_f64(10.0);
+        let programs = session(Path::new("faircast"), &real.flows[1], (group(16), 20_001), end);
+        let words = |number: usize| {
+            let words: Vec<_> = programs[number].words.iter().map(|word| word.to_string_lossy()).collect();
+            words.join(" ")
         };
-    ends.zip(bytes).map(rate).collect()
+        assert!(words(0).ends_with("--stdout --layer-to 1=/dev/null"), "{}", words(0));
+        assert!(
+            words(2).contains("--group 239.255.1.16:20001") && words(2).contains("--expect 1 "),
+            "{}",
+            words(2)
+        );
+        assert!(words(2).ends_with("--layer /dev/urandom --layer /dev/urandom"), "{}", words(2));
+        let times = programs.iter().map(|it| (it.start.as_secs_f64(), it.is_source)).collect::<Vec<_>>();
+        assert_eq!(times, [(0.0, false), (3.0, false), (0.0, true)]);
+    }
+
+    #[test]
+    fn end_of_a_program_has_its_own_reason() {
+        let lines = ["{\"event\":\"error\",\"message\":\"no room\"}", "{\"event\":\"done\"}", "text"];
+        assert_eq!(reason(&lines.map(str::to_owned)), ": no room");
+        assert_eq!(reason(&["{\"event\":\"done\"}".to_owned()]), "");
+    }
 }

@@ -103,6 +103,11 @@ impl Lab {
             return Err(SimUsage::TooManyEmulatedHosts { hosts: hosts.len(), most: MAX_HOSTS }.into());
         }
         let real = scenario.real_flows(0, seed);
+        if real.flows.len() > flows::MAX_FLOWS {
+            return Err(
+                SimUsage::TooManyEmulatedFlows { flows: real.flows.len(), most: flows::MAX_FLOWS }.into()
+            );
+        }
         let largest = real.flows.iter().map(|flow| flow.packet).max().unwrap_or(0);
         Ok(Lab { scenario, topology, hosts, real, seed, mtu: typed.mtu.max(largest) })
     }

@@ -172,7 +172,6 @@ fn traffic(plan: &FlowPlan, flow: &LaidFlow, end: Time, mut rng: Rng) -> Result<
 
 fn of_session(session: &SessionPlan, flow: &LaidFlow) -> Result<Scheme, &'static str> {
     let lacks = [
-        (session.scheme.layers() > 1, "a session in layers has a stream of its own for each layer"),
         (!flow.parents.is_empty(), "receivers in a tree need agents"),
         (session.packets.is_some() || session.content.is_some(), "a stream has no end and no content"),
         (!flow.talks.is_empty(), "a stream always has data, without `on` and `off`"),
@@ -260,11 +259,11 @@ mod tests {
     fn parts_without_a_program_are_named() {
         let it = real(
             "[[flow]]\nname = \"a\"\nkind = \"tfrc\"\nfrom = \"src1\"\nto = \"leaf*\"\n\
-             [[flow]]\nname = \"b\"\nkind = \"session\"\nscheme = \"rlc\"\nfrom = \"src1\"\nto = \"leaf*\"\n\
+             [[flow]]\nname = \"b\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\necn = \"on\"\n\
              [[change]]\nat = \"5 s\"\nlink = \"left->right\"\nrate = \"2 Mbit/s\"\n",
         );
         assert!(it.flows.is_empty(), "{it:?}");
-        let starts = ["`[[change]]`: ", "flow `a`: no program", "flow `b`: a session in layers"];
+        let starts = ["`[[change]]`: ", "flow `a`: no program", "flow `b`: `faircast stream` sends"];
         assert!(it.omitted.iter().zip(starts).all(|(text, start)| text.starts_with(start)), "{it:?}");
         assert_eq!(it.omitted.len(), 3, "each reason once: {it:?}");
     }
