@@ -121,6 +121,10 @@ impl Progress for Watcher {
         }
     }
 
+    fn shares_runs(&self) -> bool {
+        !self.calls_classes
+    }
+
     fn is_cancelled(&self) -> bool {
         if own::has_raised() || self.stopped_by.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             self.stops.store(true, Ordering::Relaxed);

@@ -152,6 +152,28 @@ fn results_do_not_depend_on_the_number_of_threads() {
     assert!(files == contents(three.path()));
 }
 
+/// The number of calendar entries, which is in `run.json`, shows that the run was divided.
+#[test]
+fn threads_that_share_a_run_do_not_change_its_results() {
+    let large = [
+        ("leaves = 4", "leaves = 20"),
+        ("sources = 2", "sources = 20"),
+        ("1 Mbit/s\", delay", "100 Mbit/s\", delay"),
+        ("from = \"src2\"\nto = \"leaf*\"", "from = \"src[1-20]\"\nto = \"leaf[1-20]\""),
+        ("duration = \"12 s\"\nwarmup = \"4 s\"\nseeds = 3", "duration = \"2 s\""),
+        ("at = \"8 s\"", "at = \"1 s\""),
+    ];
+    let text = large.iter().fold(SMALL.to_owned(), |text, (from, to)| text.replace(from, to));
+    let (text, _) = text.split_once("[sweep]").expect("the scenario is a sweep");
+    let scenario = Scenario::parse(text, "large.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let [alone, shared] = [1, 2].map(|count| run(&scenario, &threads(count), &Silent).expect("it runs"));
+    assert_ne!(alone.totals.events, shared.totals.events);
+    assert_eq!(alone.totals.digest, shared.totals.digest);
+    for (alone, shared) in alone.tables.iter().zip(&shared.tables) {
+        assert!(results::to_csv(alone) == results::to_csv(shared), "{}", alone.name);
+    }
+}
+
 #[test]
 fn both_modes_of_the_simulator_give_the_same_results() {
     let eager = run_with(threads(2));

@@ -1,4 +1,5 @@
-//! Measures the speed of the engine and prints one line of JSON. `speed KIND N SECONDS` runs one of these networks:
+//! Measures the speed of the engine and prints one line of JSON. `speed KIND N SECONDS [THREADS]` runs one of these
+//! networks:
 //!
 //! - `tcp`: the star of the ns-2 comparison. N receivers, each behind its own link with one TCP Reno flow, and a
 //!   multicast stream at 0.3 Mbit/s to all receivers.
@@ -9,6 +10,7 @@
 //! - `tree`: a tree of two levels, with two sessions of one receiver each behind every last hop.
 //! - `layers`: GMCC's layers to N receivers in six groups, with two PGMCC sessions of one receiver each in every group
 //!   (paper 000, 4.3).
+//! - `fattree`: N flows of TCP Reno between random hosts of a fat tree of switches with 32 ports.
 //! - `mtcp`: a tree of MTCP in which every agent has sixteen children (paper 001, 5).
 //! - `rmanp` and `raccoom`: a tree of routers of these schemes with ten receivers behind each of the last routers.
 
@@ -23,7 +25,8 @@ use faircast_core::schemes::raccoom::router as acknowledgements;
 use faircast_core::schemes::rmanp::router as rmanp;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{
-    ApplicationData, Network, Options, ReceiverSpec, SessionSpec, UnicastProtocol, UnicastSpec, Watch,
+    ApplicationData, Islands, Network, Options, ReceiverSpec, SessionSpec, UnicastProtocol, UnicastSpec,
+    Watch,
 };
 use faircast_unicast::Protocol;
 use std::sync::Arc;
@@ -157,6 +160,52 @@ fn tree(fan: usize) -> Network {
     net
 }
 
+/// Builds a fat tree (Al-Fares 2008) of switches with 32 ports, and TCP flows between random hosts. The delays between switches
+/// differ by up to 20 %, so the least delay selects among the equal paths.
+fn fat_tree(flows: usize) -> Network {
+    const HALF: usize = 16;
+    let mut net = Network::new(1);
+    let mut rng = Rng::new(1, 99);
+    let queue = QueueSpec::DropTail(Limit::Packets(100));
+    let cores: Vec<_> = (0..HALF * HALF).map(|_| net.node()).collect();
+    let mut hosts = Vec::new();
+    for _ in 0..2 * HALF {
+        let upper: Vec<_> = (0..HALF).map(|_| net.node()).collect();
+        let mut between = |net: &mut Network, below, above| {
+            let delay = Span::from_nanos(100_000 + rng.below(20_000));
+            let spec = LinkSpec::new(Rate::from_mbps(100.0), delay, queue);
+            net.duplex(below, above, spec, spec);
+        };
+        for (number, core) in cores.iter().enumerate() {
+            between(&mut net, upper[number / HALF], *core);
+        }
+        for _ in 0..HALF {
+            let edge = net.node();
+            upper.iter().for_each(|above| between(&mut net, edge, *above));
+            for _ in 0..HALF {
+                let host = net.node();
+                let spec = LinkSpec::new(Rate::from_mbps(100.0), Span::from_micros(50), queue);
+                net.duplex(host, edge, spec, spec);
+                hosts.push(host);
+            }
+        }
+    }
+    for _ in 0..flows {
+        let (from, to) = (rng.below(hosts.len() as u64) as usize, rng.below(hosts.len() as u64 - 1) as usize);
+        net.unicast(UnicastSpec {
+            protocol: UnicastProtocol::Controlled("tcp-reno".parse::<Protocol>().expect("a protocol")),
+            packet_size: 1000,
+            ack_size: 40,
+            from: hosts[from],
+            to: hosts[if to < from { to } else { to + 1 }],
+            start: Time::from_secs_f64(0.05 * rng.unit()),
+            stop: Time::NEVER,
+            supply: ApplicationData::Endless,
+        });
+    }
+    net
+}
+
 /// Builds six groups of receivers behind last hops of 0.2 to 1.2 Mbit/s. GMCC sends to all receivers, and each group also has two
 /// PGMCC sessions with one receiver each.
 fn layers(receivers: usize) -> Network {
@@ -252,12 +301,14 @@ fn main() {
     let kind = args.next().unwrap_or_else(|| "tcp".to_owned());
     let receivers: usize = args.next().and_then(|n| n.parse().ok()).unwrap_or(64);
     let seconds: f64 = args.next().and_then(|n| n.parse().ok()).unwrap_or(60.0);
+    let threads: usize = args.next().and_then(|n| n.parse().ok()).unwrap_or(1);
     let begin = Instant::now();
     let net = match kind.as_str() {
         "tcp" => tcp_star(receivers, bottleneck(5)),
         "window" => tcp_star(receivers, wide(100.0, 5)),
         "losses" => lossy_paths(receivers),
         "tree" => tree(receivers.isqrt()),
+        "fattree" => fat_tree(receivers),
         "layers" => layers(receivers),
         "mtcp" => mtcp_tree(receivers),
         "rmanp" => {
@@ -271,14 +322,19 @@ fn main() {
         scheme => star(receivers, scheme.parse::<Scheme>().expect("a scheme").with_packet_size(1000)),
     };
     let until = Time::from_secs_f64(seconds);
-    let options = Options { until, sample: Span::MAX, watch: Watch::First(0), ..Options::default() };
+    let islands = if threads > 1 { Islands::IfFaster(threads) } else { Islands::One };
+    let options = Options { until, sample: Span::MAX, watch: Watch::First(0), islands, ..Options::default() };
     let mut engine = net.engine(&options).expect("a sound network");
     let setup = begin.elapsed().as_secs_f64();
     let idle = peak_memory();
     let begin = Instant::now();
-    engine.run();
-    let run = begin.elapsed().as_secs_f64();
-    let outcome = engine.finish(&net).expect("nothing that cannot be done");
+    let (run, outcome) = std::thread::scope(|scope| {
+        for helper in engine.helpers() {
+            scope.spawn(|| helper.help());
+        }
+        engine.run();
+        (begin.elapsed().as_secs_f64(), engine.finish(&net).expect("nothing that cannot be done"))
+    });
     let session = &outcome.flows[outcome.flows.len() - 1];
     let received = session.members.iter().map(|member| member.bytes).sum::<u64>() as f64;
     let rate = received * 8.0 / seconds / receivers as f64;

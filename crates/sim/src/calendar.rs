@@ -180,6 +180,35 @@ impl Calendar {
         self.present.get(last).copied()
     }
 
+    /// Returns the time of the next entry.
+    pub fn next_time(&self) -> Option<u64> {
+        if let Some(entry) = self.present.last() {
+            return Some(entry.time);
+        }
+        let mut day = self.today;
+        while let Some(next) = self.next_busy(day)
+            && next - self.today < DAYS
+        {
+            let earliest =
+                self.in_list((next % DAYS) as usize).filter(|time| time >> self.width == next).min();
+            if earliest.is_some() {
+                return earliest;
+            }
+            day = next;
+        }
+        self.earliest()
+    }
+
+    /// Returns the times of the entries in the list of a day.
+    fn in_list(&self, slot: usize) -> impl Iterator<Item = u64> {
+        let mut index = self.heads[slot];
+        std::iter::from_fn(move || {
+            let Slot { entry, next } = *self.pool.get(index as usize)?;
+            index = next;
+            Some(entry.time)
+        })
+    }
+
     /// Moves to the next day with entries, but not beyond the day of `until`. Returns `false` if there is no such day.
     fn turn_page(&mut self, until: u64) -> bool {
         let last = until >> self.width;
@@ -227,16 +256,10 @@ impl Calendar {
     }
 
     fn earliest(&self) -> Option<u64> {
-        let mut earliest = None;
-        for &head in &self.heads {
-            let mut index = head;
-            while index != NONE {
-                let Slot { entry, next } = self.pool[index as usize];
-                earliest = Some(earliest.map_or(entry.time, |time: u64| time.min(entry.time)));
-                index = next;
-            }
+        if self.later == 0 {
+            return None;
         }
-        earliest
+        (0..DAYS as usize).flat_map(|slot| self.in_list(slot)).min()
     }
 
     /// Makes `day` the current day. Returns `false` if all entries in its list belong to later years.
@@ -375,6 +398,7 @@ mod tests {
                 if step > 500 {
                     let expected = heap.pop().map(|entry| entry.0);
                     let until = expected.map_or(0, Entry::time);
+                    assert_eq!(calendar.next_time(), expected.map(Entry::time), "scale {scale}, step {step}");
                     assert_eq!(calendar.pop(until), expected, "scale {scale}, step {step}");
                     now = now.max(until);
                 }

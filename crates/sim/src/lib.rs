@@ -1,7 +1,7 @@
 //! A packet-level network simulator that runs the state machines of `faircast-core`.
 //!
 //! Build a [`Network`], run it, and read its [`Outcome`]. The same network and seed always produce exactly the same outcome, in
-//! every build and in both [`Mode`]s.
+//! every build, in both [`Mode`]s, and with any number of threads.
 //!
 //! | module | contents |
 //! |---|---|
@@ -13,6 +13,8 @@
 //!
 //! A run can be divided into steps: call [`Network::engine`], then [`Engine::run_until`], [`Engine::snapshot`] and
 //! [`Engine::take_events`] any number of times, and finally [`Engine::finish`].
+//!
+//! Several threads can share a run: set [`Options::islands`], and execute the work of [`Engine::helpers`] in threads.
 
 mod calendar;
 pub mod clock;
@@ -29,10 +31,10 @@ pub mod traffic;
 
 pub use clock::{Clock, ClockError};
 pub use delays::DelayCounts;
-pub use engine::{Engine, SimError};
+pub use engine::{Engine, Helper, SimError};
 pub use events::{CutCause, Event, Happening};
 pub use network::{
-    Change, CoordinationSpec, Events, FlowId, Groups, LinkId, Mode, Network, NodeId, Options,
+    Change, CoordinationSpec, Events, FlowId, Groups, Islands, LinkId, Mode, Network, NodeId, Options,
     PacketTransform, ReceiverSpec, SessionSpec, Topology, UnicastProtocol, UnicastSpec, Watch,
 };
 pub use outcome::{

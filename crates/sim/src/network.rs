@@ -148,6 +148,19 @@ pub enum Events {
     On,
 }
 
+/// Division of the network into islands, which several threads can simulate at the same time; see [`Engine`](crate::Engine). It
+/// does not affect the outcome, except for the number of calendar entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Islands {
+    /// One island.
+    #[default]
+    One,
+    /// At most this number of islands, if the division is estimated to make the run faster with as many threads.
+    IfFaster(usize),
+    /// At most this number of islands.
+    AtMost(usize),
+}
+
 /// Method of executing events. It does not affect the outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -178,6 +191,8 @@ pub struct Options {
     pub sample: Span,
     /// Members with separate bins.
     pub watch: Watch,
+    /// Division of the network into islands, which several threads can simulate.
+    pub islands: Islands,
     /// Whether events are recorded for [`Engine::take_events`](crate::Engine::take_events).
     pub events: Events,
 }
@@ -190,6 +205,7 @@ impl Default for Options {
             bin: Span::from_secs(1),
             sample: Span::from_secs(1),
             watch: Watch::First(256),
+            islands: Islands::One,
             events: Events::Off,
         }
     }

@@ -23,6 +23,8 @@ pub enum ArrivalProcessing {
     AtOnce,
     /// In a batch of the next link's inbox, through this lane. Branches use the lanes of their children.
     Inbox(u32),
+    /// In another island: the number of the island for a hop, and the number of the border branch for a branch.
+    Border(u32),
 }
 
 /// A link of a session's tree.

@@ -15,6 +15,20 @@ pub struct Snapshot {
     pub links: Vec<LinkSnapshot>,
 }
 
+impl Snapshot {
+    /// Adds the flows and links of another part of the network.
+    pub(crate) fn with(mut self, other: Snapshot) -> Snapshot {
+        for (flow, more) in self.flows.iter_mut().zip(other.flows) {
+            flow.sent_bytes += more.sent_bytes;
+            flow.received_bytes += more.received_bytes;
+            flow.source = flow.source.or(more.source);
+        }
+        self.links.extend(other.links);
+        self.links.sort_by_key(|it| it.link);
+        self
+    }
+}
+
 /// The state of a flow at a given time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowSnapshot {

@@ -7,7 +7,7 @@
 mod nets;
 
 use faircast_core::time::{Span, Time};
-use faircast_sim::{Network, Options};
+use faircast_sim::{Islands, Network, Options, Outcome};
 use std::fmt::Write as _;
 
 /// Returns the digest of arrivals (packet, location and time), and the counts of packets on links.
@@ -17,6 +17,12 @@ fn line(family: &str, networks: &[Network], seconds: f64) -> String {
         let until = Time::from_secs_f64(seconds);
         let options = Options { until, sample: Span::from_millis(300), ..Options::default() };
         let outcome = network.run(&options).expect("a sound network");
+        for threads in [2, 4] {
+            let (divided, _) =
+                nets::in_threads(network, &Options { islands: Islands::AtMost(threads), ..options });
+            let found = Outcome { events: outcome.events, ..divided };
+            assert!(found == outcome, "{family} on {threads} threads: {:016x}", found.digest);
+        }
         let lost: u64 = outcome.links.iter().map(|link| link.counts.offered - link.counts.accepted).sum();
         let cuts: usize = outcome.flows.iter().map(|flow| flow.cuts.len()).sum();
         write!(line, " {:016x}:{}:{lost}:{cuts}", outcome.digest, outcome.traversals).expect("into a string");

@@ -4,11 +4,13 @@ mod nets;
 
 use faircast_core::time::{Span, Time};
 use faircast_sim::{
-    Engine, Event, Events, Happening, LinkId, Mode, Network, Options, Outcome, Snapshot, SnapshotError,
+    Engine, Event, Events, Happening, Islands, LinkId, Mode, Network, Options, Outcome, Snapshot,
+    SnapshotError,
 };
 use std::collections::BTreeMap;
 
 const EVERY: Span = Span::from_millis(500);
+const ISLANDS: (Mode, Islands) = (Mode::Eager, Islands::AtMost(3));
 
 fn options(mode: Mode, seconds: f64) -> Options {
     let until = Time::from_secs_f64(seconds);
@@ -44,8 +46,14 @@ fn networks() -> Vec<(String, Network, f64)> {
 }
 
 /// Runs the network in steps of `step`, with a snapshot at every multiple of the period.
-fn in_steps(network: &Network, mode: Mode, seconds: f64, step: Span) -> (Vec<Snapshot>, Vec<Event>, Outcome) {
-    let mut engine = network.engine(&options(mode, seconds)).expect("a sound network");
+fn in_steps(
+    network: &Network,
+    (mode, islands): (Mode, Islands),
+    seconds: f64,
+    step: Span,
+) -> (Vec<Snapshot>, Vec<Event>, Outcome) {
+    let options = Options { islands, ..options(mode, seconds) };
+    let mut engine = network.engine(&options).expect("a sound network");
     let (mut snapshots, mut events, mut now) = (Vec::new(), Vec::new(), Time::ZERO);
     let mut next = Time::ZERO;
     while now < Time::from_secs_f64(seconds) {
@@ -76,14 +84,14 @@ fn assert_same(a: &Outcome, b: &Outcome, what: &str) {
 }
 
 #[test]
-fn stepwise_runs_equal_whole_runs_in_both_engines() {
+fn stepwise_runs_equal_whole_runs_in_both_engines_and_islands() {
     for (name, network, seconds) in networks() {
         let plain = Options { events: Events::Off, ..options(Mode::Eager, seconds) };
         let plain = network.run(&plain).expect("a sound network");
-        let (snapshots, events, outcome) = in_steps(&network, Mode::Eager, seconds, EVERY);
+        let (snapshots, events, outcome) = in_steps(&network, (Mode::Eager, Islands::One), seconds, EVERY);
         assert_same(&plain, &outcome, &name);
-        for (mode, step) in [(Mode::Evented, EVERY), (Mode::Eager, Span::from_micros(1_733_017))] {
-            let (other, others, outcome) = in_steps(&network, mode, seconds, step);
+        for (way, step) in [((Mode::Evented, Islands::One), EVERY), (ISLANDS, Span::from_micros(1_733_017))] {
+            let (other, others, outcome) = in_steps(&network, way, seconds, step);
             assert_same(&plain, &outcome, &name);
             for (a, b) in snapshots.iter().zip(&other) {
                 assert_eq!(a, b, "{name}");
@@ -100,7 +108,7 @@ fn stepwise_runs_equal_whole_runs_in_both_engines() {
 #[test]
 fn snapshot_equals_outcome_of_a_run_that_ends_at_the_snapshot() {
     for (name, network, seconds) in networks() {
-        let (snapshots, ..) = in_steps(&network, Mode::Eager, seconds, EVERY);
+        let (snapshots, ..) = in_steps(&network, ISLANDS, seconds, EVERY);
         for snapshot in snapshots.iter().skip(3).step_by(4) {
             // Events exactly at the time of the snapshot are not included in the snapshot.
             let until = Time::from_nanos(snapshot.at.as_nanos() - 1);
@@ -123,7 +131,7 @@ fn snapshot_equals_outcome_of_a_run_that_ends_at_the_snapshot() {
 fn events_agree_with_the_counts_of_the_outcome() {
     for (name, network, seconds) in networks() {
         let outcome = network.run(&options(Mode::Eager, seconds)).expect("a sound network");
-        let (_, events, _) = in_steps(&network, Mode::Eager, seconds, EVERY);
+        let (_, events, _) = in_steps(&network, ISLANDS, seconds, EVERY);
         assert!(events == outcome.log, "{name}: in steps or at the end");
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         let mut running = std::collections::BTreeSet::new();

@@ -113,7 +113,7 @@ pub struct Running {
     /// Random seeds: a number, a list, or a range, as in 10, 3,7,9 or 9001..9010 [default: from the scenario]
     #[arg(long, value_name = "N|A,B,..", value_parser = seeds)]
     pub seeds: Option<Seeds>,
-    /// Number of parallel runs [default: one per processor]. Results do not depend on it
+    /// Number of threads [default: one per processor]. Results do not depend on it
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
     /// Maximum memory of all parallel runs, as in 32G; it is estimated before the runs start

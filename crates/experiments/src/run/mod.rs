@@ -1,7 +1,7 @@
 //! Runs a scenario: every point of its sweep with every seed, on all processors.
 //!
 //! The assignment of runs to threads does not change the results: each run is a function of its point and seed, and the results
-//! are sorted by point and seed.
+//! are sorted by point and seed. If there are fewer runs than threads, several threads share a run ([`Islands`]).
 
 pub mod forecast;
 pub mod precision;
@@ -14,7 +14,7 @@ use crate::results::transform::{Differences, RoundTrip};
 use crate::results::{Identity, MetricRow, Results, Shard, Totals, capture};
 use crate::scenario::Scenario;
 use faircast_core::time::Time;
-use faircast_sim::{Mode, Options, Outcome, SimError, Watch};
+use faircast_sim::{Helper, Islands, Mode, Options, Outcome, SimError, Watch};
 use faircast_topology::memory::{self, TooLarge};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -86,6 +86,10 @@ pub trait Progress: Sync {
     fn in_thread(&self, runs: &mut dyn FnMut()) {
         runs();
     }
+    /// Returns whether several threads may share a run. Threads that wait for a resource of another one must not.
+    fn shares_runs(&self) -> bool {
+        true
+    }
     /// Returns whether the runs should stop as soon as possible.
     fn is_cancelled(&self) -> bool {
         false
@@ -151,6 +155,7 @@ struct Work<'a> {
     options: &'a RunOptions,
     progress: &'a dyn Progress,
     jobs: &'a [(usize, u64)],
+    islands: Islands,
     next: AtomicUsize,
     stop: AtomicBool,
     state: Mutex<State>,
@@ -199,7 +204,7 @@ fn complete(
     progress: &dyn Progress,
     known: Completed,
 ) -> Result<Completed, RunError> {
-    let Admitted { mut jobs, threads, .. } = admit(scenario, options)?;
+    let Admitted { mut jobs, threads, islands, .. } = admit(scenario, options)?;
     jobs.retain(|job| !known.contains_key(job));
     let results = std::iter::repeat_with(|| None).take(jobs.len()).collect();
     #[expect(clippy::disallowed_methods, reason = "tells how long it will take; no result knows it")]
@@ -209,6 +214,7 @@ fn complete(
         options,
         progress,
         jobs: &jobs,
+        islands: if progress.shares_runs() { islands } else { Islands::One },
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
         state: Mutex::new(State { results, simulated: vec![0.0; jobs.len()], stored: 0.0, done: 0, threads }),
@@ -222,7 +228,8 @@ fn complete(
         (0..threads).for_each(|_| {
             scope.spawn(|| {
                 let _ended = Ended(&work);
-                progress.in_thread(&mut || work.take_jobs());
+                let share = |helper: Helper| drop(scope.spawn(|| helper.help()));
+                progress.in_thread(&mut || work.take_jobs(&share));
             });
         });
         work.report();
@@ -249,6 +256,8 @@ pub struct Admitted {
     pub jobs: Vec<(usize, u64)>,
     /// Number of simultaneous runs.
     pub threads: usize,
+    /// Division of each run, if there are more threads than runs.
+    pub islands: Islands,
     /// Maximum memory for simultaneous runs, in bytes.
     pub working: u64,
     /// Maximum memory for all results, in bytes.
@@ -262,14 +271,20 @@ pub struct Admitted {
 pub fn admit(scenario: &Scenario, options: &RunOptions) -> Result<Admitted, RunError> {
     let jobs = jobs(scenario, options.shard)?;
     let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = options.threads.map_or(processors, NonZeroUsize::get).clamp(1, jobs.len());
+    let all = options.threads.map_or(processors, NonZeroUsize::get);
+    let threads = all.clamp(1, jobs.len());
     let estimate = scenario.estimate_of_runs(&jobs, threads);
-    estimate
-        .within(options.memory.unwrap_or(memory::DEFAULT))
-        .map_err(|refused| RunError::Memory { refused })?;
+    let limit = options.memory.unwrap_or(memory::DEFAULT);
+    estimate.within(limit).map_err(|refused| RunError::Memory { refused })?;
     let results = scenario.estimate_of_results(&jobs);
     let working = estimate.total().saturating_sub(results);
-    Ok(Admitted { jobs, threads, working, results })
+    // An island has as much memory as a whole run.
+    let parts = all / threads;
+    let divided = working.saturating_mul(parts as u64);
+    if parts < 2 || options.codec == Codec::RoundTrip || divided.saturating_add(results) > limit {
+        return Ok(Admitted { jobs, threads, islands: Islands::One, working, results });
+    }
+    Ok(Admitted { jobs, threads, islands: Islands::IfFaster(parts), working: divided, results })
 }
 
 /// Returns all runs of a scenario, or the runs of one shard: points and seeds, in the order of results.
@@ -313,14 +328,14 @@ impl Work<'_> {
         }
     }
 
-    fn take_jobs(&self) {
+    fn take_jobs(&self, share: &dyn Fn(Helper)) {
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 return;
             }
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(&(point, seed)) = self.jobs.get(number) else { return };
-            let result = self.job(number, point, seed);
+            let result = self.job(number, (point, seed), share);
             if result.is_err() {
                 self.stop.store(true, Ordering::Relaxed);
             }
@@ -363,7 +378,12 @@ impl Work<'_> {
         }
     }
 
-    fn job(&self, number: usize, point: usize, seed: u64) -> Result<Done, RunError> {
+    fn job(
+        &self,
+        number: usize,
+        (point, seed): (usize, u64),
+        share: &dyn Fn(Helper),
+    ) -> Result<Done, RunError> {
         let plan = self.scenario.plan(point);
         // Stored results do not contain the counts of the codec, so a run with the codec does not use stored results.
         let kept = self.options.kept.as_ref().filter(|_| self.options.codec == Codec::Skip);
@@ -380,6 +400,7 @@ impl Work<'_> {
             bin: plan.probe.bin,
             sample: measure::sample(plan, &layout),
             watch: Watch::First(plan.watched()),
+            islands: self.islands,
             events: plan.probe.events,
         };
         let refused = |source| {
@@ -395,6 +416,7 @@ impl Work<'_> {
             }
             Codec::Skip => {
                 let mut engine = network.engine(&options).map_err(refused)?;
+                engine.helpers().into_iter().for_each(share);
                 for step in 1..STEPS {
                     if self.stop.load(Ordering::Relaxed) {
                         return Err(RunError::Cancelled);

@@ -1,6 +1,6 @@
 //! Application data of unicast flows: transfers, on and off periods, and traces.
 
-use super::Engine;
+use super::Island;
 use super::agents::{SenderKind, Talks};
 use super::counters::after;
 use super::nanos::{NEVER, time};
@@ -10,7 +10,7 @@ use faircast_core::node::Cx;
 use faircast_core::rng::Rng;
 use faircast_core::time::Span;
 
-impl Engine {
+impl Island {
     /// Starts a flow.
     pub(super) fn open(&mut self, number: u32, now: u64) {
         let it = &mut self.senders[number as usize];

@@ -1,19 +1,23 @@
 //! Construction of an engine from a description: routes, trees and agents, and the detection of work that may be done ahead of
 //! the calendar.
 
+mod border;
+mod division;
 mod relays;
 mod routers;
 
-use super::Engine;
+use super::Island;
 use super::agents::{
     Agent, Alive, Application, Ends, Host, MemberExtra, Mute, ReceiverAgent, Sampler, SenderAgent,
     SenderKind, SenderRest, SessionAgent, SinkAgent, Slot, Talks,
 };
 use super::bundles::Bundle;
-use super::check::{SimError, check};
+use super::check::SimError;
 use super::clocked::Clocked;
 use super::delays::Delays;
 use super::inboxes::Inboxes;
+use super::islands::border::Border;
+use super::islands::plan::Plan;
 use super::layers::{MulticastForwarding, Subscription};
 use super::links::{LinkMoments, Probe, SimLink};
 use super::membership_schedule::{MembershipSchedule, merged};
@@ -75,6 +79,23 @@ impl Network {
     }
 }
 
+/// The place of an island among others.
+struct Place<'a> {
+    plan: &'a Plan,
+    me: u32,
+    border: Border,
+}
+
+impl Place<'_> {
+    fn has_host(&self, node: u32) -> bool {
+        self.plan.of_node(node) == self.me
+    }
+
+    fn has_link(&self, link: LinkId) -> bool {
+        self.plan.of_link(link.0) == self.me
+    }
+}
+
 pub(super) struct Builder<'a> {
     pub(super) network: &'a Network,
     pub(super) options: &'a Options,
@@ -98,13 +119,9 @@ pub(super) struct Builder<'a> {
     pub(super) seeing: Vec<u32>,
 }
 
-impl Engine {
-    pub(super) fn build(
-        network: &Network,
-        options: &Options,
-        passage: Option<Box<dyn PacketTransform>>,
-    ) -> Result<Engine, SimError> {
-        check(network)?;
+impl<'a> Builder<'a> {
+    /// Returns a builder with all flows, their paths and trees.
+    pub(super) fn new(network: &'a Network, options: &'a Options) -> Result<Builder<'a>, SimError> {
         let mut builder = Builder {
             network,
             options,
@@ -133,18 +150,35 @@ impl Engine {
             }
         }
         builder.put_up_relays()?;
+        Ok(builder)
+    }
+}
+
+impl Island {
+    /// Builds the island of this number.
+    pub(super) fn build(
+        mut builder: Builder<'_>,
+        plan: &Plan,
+        me: u32,
+        passage: Option<Box<dyn PacketTransform>>,
+    ) -> Result<Island, SimError> {
+        let network = builder.network;
         let mut links = builder.links();
-        let structure = builder.structure(&links);
-        let bundles = builder.decide_what_is_eager(&structure, &mut links);
+        let structure = builder.structure(&links, plan);
+        let mut bundles = builder.decide_what_is_eager(&structure, &mut links);
         let mut inboxes = builder.put_up_inboxes(&structure, &links);
         let seed = network.seed;
         let routers = builder.put_up_routers(|node| stream(seed, Stream::Router, u64::from(node), 0));
         routers.1.keys().for_each(|link| links[*link as usize].filter());
         let feeders = builder.feeders(&structure, &links, routers.1.keys().copied(), &mut inboxes);
-        let mut engine = builder.finish(links, bundles, (inboxes, feeders), routers, passage);
-        engine.note_memberships(network);
-        engine.coordinate(network)?;
-        Ok(engine)
+        let border = builder.put_up_border(plan, me, &mut bundles);
+        let place = Place { plan, me, border };
+        let mut island = builder.finish(place, links, bundles, (inboxes, feeders), routers, passage);
+        if me == 0 {
+            island.note_memberships(network);
+        }
+        island.coordinate(network)?;
+        Ok(island)
     }
 }
 
@@ -457,14 +491,31 @@ impl Builder<'_> {
         links
     }
 
+    /// Returns the calendar with the entries of joining members, which this island has.
+    fn entrances(&mut self, place: &Place<'_>) -> Calendar {
+        let mut calendar = std::mem::take(&mut self.calendar);
+        if place.plan.is_whole() {
+            return calendar;
+        }
+        let mut mine = Calendar::default();
+        while let Some(entry) = calendar.pop(NEVER) {
+            let (session, member) = self.gates.entrance(entry.number());
+            if place.has_host(self.sessions[session as usize].members[member as usize].host) {
+                mine.push(entry);
+            }
+        }
+        mine
+    }
+
     fn finish(
         mut self,
+        place: Place<'_>,
         links: Vec<SimLink>,
         bundles: Vec<Bundle>,
         (inboxes, feeders): (Inboxes, Vec<(u32, u32)>),
         (routers, router_of_link): (Vec<RouterNode>, BTreeMap<u32, u32>),
         passage: Option<Box<dyn PacketTransform>>,
-    ) -> Engine {
+    ) -> Island {
         let until = self.options.until.as_nanos();
         let mut hosts = vec![Host::new(); self.network.topology.nodes() as usize];
         let mut slots = Vec::with_capacity(self.agents.len());
@@ -498,7 +549,9 @@ impl Builder<'_> {
                 host.first = slot;
             }
             host.count += 1;
-            host.next = host.next.min(deadline);
+            if place.has_host(node) {
+                host.next = host.next.min(deadline);
+            }
             slots.push(Slot { deadline, agent });
         }
         for (number, it) in links.iter().enumerate() {
@@ -512,14 +565,15 @@ impl Builder<'_> {
             let slots = &slots[host.first as usize..(host.first + host.count) as usize];
             tournaments.push(Tournament::new(slots.iter().map(|slot: &Slot| slot.deadline)));
         }
-        for (node, feeder) in feeders {
+        for (node, feeder) in feeders.into_iter().filter(|(node, _)| place.has_host(*node)) {
             hosts[node as usize].set_feeder(feeder);
         }
-        let mut calendar = std::mem::take(&mut self.calendar);
-        for (number, (at, _, _)) in self.network.changes.iter().enumerate() {
+        let mut calendar = self.entrances(&place);
+        let changes = self.network.changes.iter().enumerate();
+        for (number, (at, ..)) in changes.filter(|(_, (_, link, _))| place.has_link(*link)) {
             calendar.push(Entry::new(at.as_nanos(), Class::Change, number as u32));
         }
-        for (at, node) in &self.network.router_restarts {
+        for (at, node) in self.network.router_restarts.iter().filter(|(_, node)| place.has_host(node.0)) {
             if let Some(router) = routers.iter().position(|it| it.node == node.0) {
                 calendar.push(Entry::new(at.as_nanos(), Class::Change, ROUTER | RESTART | router as u32));
             }
@@ -556,16 +610,16 @@ impl Builder<'_> {
         let rings = self.hops.iter().filter(|hop| hop.then == ArrivalProcessing::Event).count()
             + self.branches.iter().filter(|branch| branch.then == ArrivalProcessing::Event).count();
         let rings = Vec::with_capacity(rings);
-        let probes = self.network.link_probes.iter().map(|(link, every)| {
+        let probes = self.network.link_probes.iter().filter(|(link, _)| place.has_link(*link));
+        let probes = probes.map(|(link, every)| {
             let every = every.as_nanos().max(1);
             let moments = self.network.moments.iter().map(|at| at.as_nanos()).collect();
             let delays = Delays::new(moments, self.network.link_spec(*link).delay.as_nanos());
             (link.0, Probe { next: 0, every, samples: Vec::new(), rates: Vec::new(), delays })
         });
-        let mut engine = Engine {
+        let mut island = Island {
             calendar,
             until,
-            reached: 0,
             bin: self.options.bin.as_nanos(),
             link_moments: LinkMoments::new(links.len(), moments.0.len()),
             moments,
@@ -597,13 +651,14 @@ impl Builder<'_> {
             traces: self.network.traces.clone(),
             taps: Vec::new(),
             records: Records::new(flows, self.options.events),
+            border: place.border,
             traversals: 0,
             arrivals: 0,
             events: 0,
         };
-        engine.put_up_queues();
-        (0..engine.hosts.len() as u32).for_each(|host| engine.schedule_host(host));
-        engine
+        island.put_up_queues();
+        (0..island.hosts.len() as u32).for_each(|host| island.schedule_host(host));
+        island
     }
 }
 

@@ -1,6 +1,6 @@
 //! Bundles of last hops that process the packets of a session lazily and in batches.
 
-use super::Engine;
+use super::Island;
 use super::nanos::time;
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
@@ -58,7 +58,7 @@ impl Frame {
     }
 }
 
-impl Engine {
+impl Island {
     /// Logs a packet at the node where the bundle starts.
     pub(super) fn log(&mut self, bundle: u32, packet: Logged) {
         let it = &mut self.bundles[bundle as usize];
@@ -157,10 +157,10 @@ impl Engine {
     }
 
     /// Processes packets as long as they affect only this link and this member. The result is the same as that of
-    /// [`Engine::take_one`] for each packet, but the link and the member are looked up only once.
+    /// [`Island::take_one`] for each packet, but the link and the member are looked up only once.
     #[inline]
     fn take_quietly(&mut self, link: u32, session: u32, member: u32, packets: &[Logged]) -> Quiet {
-        let Engine { links, sessions, hosts, effects, traversals, arrivals, until, .. } = self;
+        let Island { links, sessions, hosts, effects, traversals, arrivals, until, .. } = self;
         let link = &mut links[link as usize].link;
         let it = &mut sessions[session as usize].members[member as usize];
         // Until this time, packets arrive and nothing else happens: no timer expires, no bin ends, and the member neither joins

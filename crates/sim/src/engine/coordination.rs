@@ -3,7 +3,7 @@
 //! All flows of a coordination start at one host. The agents of a host are called in the order of the host's time, whether or not
 //! the host is ahead of other hosts. Effects of one flow on another flow therefore occur in the same order in both modes.
 
-use super::Engine;
+use super::Island;
 use super::agents::{Ends, SenderAgent, SenderKind};
 use super::check::SimError;
 use super::hosts::sender_deadline;
@@ -69,6 +69,13 @@ pub struct Membership {
     wakes: u64,
 }
 
+impl Membership {
+    /// Returns the number of the sender.
+    pub const fn sender(&self) -> u32 {
+        self.sender
+    }
+}
+
 /// Whether an acknowledgement reported a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AckResult {
@@ -100,7 +107,7 @@ impl Coordination {
     }
 }
 
-impl Engine {
+impl Island {
     /// Creates the coordinations of a network.
     pub(super) fn coordinate(&mut self, network: &Network) -> Result<(), SimError> {
         let mut number_of = vec![NONE; network.flows.len()];
@@ -257,7 +264,7 @@ impl Engine {
             let it = &self.memberships[membership as usize];
             (it.coordination, it.group)
         };
-        let Engine { senders, coordinations, memberships, effects, .. } = self;
+        let Island { senders, coordinations, memberships, effects, .. } = self;
         let coordination = &mut coordinations[coordination as usize];
         let id = coordination.groups[group as usize].id;
         let Sharing::Windows(coordinator) = &mut coordination.way else { return };
@@ -326,7 +333,7 @@ impl Engine {
             self.note_shared(number, now);
         } else {
             self.take_round_trip(number);
-            let Engine { senders, effects, .. } = self;
+            let Island { senders, effects, .. } = self;
             let it = &mut senders[number as usize];
             let SenderKind::Controlled(sender) = &mut it.kind else { return };
             let before = (sender.cuts(), sender.view(), sender.round_trip());
@@ -459,7 +466,7 @@ impl Engine {
             return;
         }
         self.take_round_trip(number);
-        let Engine { senders, effects, records, .. } = self;
+        let Island { senders, effects, records, .. } = self;
         let it = &mut senders[number as usize];
         let SenderKind::Controlled(sender) = &mut it.kind else { return };
         let (view, before) = (sender.view(), sender.observe().timeouts);
@@ -524,7 +531,7 @@ impl Engine {
             let covers = coordinator.config().below == cocoon::BelowWatermark::RepairOnly;
             let other = it.by_slot[member.slot()];
             let number = self.memberships[other as usize].sender;
-            let Engine { senders, effects, .. } = self;
+            let Island { senders, effects, .. } = self;
             let it = &mut senders[number as usize];
             let SenderKind::Controlled(sender) = &mut it.kind else { continue };
             sender.obey(&verdict, &mut Cx { now: time(now), rng: &mut it.rng, effects });
@@ -685,6 +692,12 @@ impl Engine {
             }
         };
         self.coordinations.iter().enumerate().map(outcome).collect()
+    }
+
+    /// Returns the host of a coordination; `None` for a coordination without flows.
+    pub(super) fn host_of(&self, coordination: usize) -> Option<u32> {
+        let it = self.memberships.iter().find(|it| it.coordination as usize == coordination)?;
+        Some(self.senders[it.sender as usize].host)
     }
 
     /// Removes a stopped flow from its coordination.

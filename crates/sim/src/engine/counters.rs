@@ -3,7 +3,7 @@
 //! Agents and links may be ahead of each other, and hosts are not woken up for a count. An agent or link therefore records its
 //! counts at a moment later, when the first packet after the moment arrives. No event has changed the counts in the meantime.
 
-use super::Engine;
+use super::Island;
 use super::agents::SenderKind;
 use super::links::UNICAST;
 use super::nanos::{put, time};
@@ -20,7 +20,7 @@ impl Records {
     }
 }
 
-impl Engine {
+impl Island {
     /// Returns the next moment at which the counts of a link are recorded.
     pub(super) fn next_count(&self, link: u32) -> u64 {
         self.moments.0[self.link_moments.passed[link as usize] as usize]

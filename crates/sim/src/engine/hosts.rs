@@ -1,6 +1,6 @@
 //! Hosts. Every host is a process with its own clock and is driven by its timers and by arrivals.
 
-use super::Engine;
+use super::Island;
 use super::agents::{Agent, Ends, SenderAgent, SenderKind, SessionAgent, Talks};
 use super::bundles::Logged;
 use super::counters::after;
@@ -17,7 +17,7 @@ use faircast_core::node::{Cx, Departure, Effect, Receiver as _, SourceControl};
 use faircast_core::packet::{self, Arrival, Data, Layer, Packet, Payload, Report, ReportContent};
 use faircast_unicast::{Feedback, Segment, SegmentFlags, Sink as _};
 
-impl Engine {
+impl Island {
     /// Processes a calendar entry of a host.
     pub(super) fn wake(&mut self, host: u32, now: u64) {
         let it = &mut self.hosts[host as usize];

@@ -10,7 +10,7 @@
 //! A host whose packets all enter one inbox is a **feeder**: its timers affect nothing else. The calendar has no entries for the
 //! timers of feeders. The inbox runs them when it processes a batch, up to the latest departure that can belong to the batch.
 
-use super::Engine;
+use super::Island;
 use super::nanos::NEVER;
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
@@ -199,12 +199,18 @@ impl Inboxes {
     }
 }
 
-impl Engine {
+impl Island {
     /// Adds the packet that `link` accepted last to the inbox of the lane. The packet arrives at `at`.
     pub(super) fn drop_in(&mut self, lane: u32, link: u32, at: u64, frame: Frame) {
         // The calendar may already have an entry for a later packet of the inbox. An earlier entry is then added for the packet
         // from `link`. When the later entry is due, its packet may have been processed already.
         let rank = self.links[link as usize].link.rank();
+        self.drop_in_ranked(lane, (at, link, rank), frame);
+    }
+
+    /// Adds a packet to the inbox of the lane. It arrives at a time, from a link, with a rank.
+    #[inline]
+    pub(super) fn drop_in_ranked(&mut self, lane: u32, (at, link, rank): (u64, u32, u8), frame: Frame) {
         if let Some(inbox) = self.inboxes.push(lane, Entry::arrival(at, link, rank), frame) {
             self.calendar.push(Entry::new(at, Class::Flush, INBOX | inbox));
         }
@@ -226,7 +232,8 @@ impl Engine {
         if it.due != now {
             return;
         }
-        let complete = now.saturating_add(it.lookahead);
+        // Packets from other islands are known up to the horizon.
+        let complete = now.saturating_add(it.lookahead).min(self.border.horizon);
         it.complete = complete;
         self.inboxes.take(inbox, complete);
         self.run_feeders(inbox, complete);

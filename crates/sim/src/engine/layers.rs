@@ -5,7 +5,7 @@
 //! open and close at entries of the calendar. All hosts and links on the paths of the session are therefore processed in the
 //! order of the calendar, and never ahead of it.
 
-use super::Engine;
+use super::Island;
 use super::bundles::Logged;
 use super::nanos::{NEVER, time};
 use crate::calendar::{Calendar, Class, Entry};
@@ -100,6 +100,11 @@ impl MulticastForwarding {
             calendar.push(Entry::new(at, Class::Change, ENTRANCE | self.entrances.len() as u32));
             self.entrances.push((session, member));
         }
+    }
+
+    /// Returns the session and member of a calendar entry for a join.
+    pub fn entrance(&self, number: u32) -> (u32, u32) {
+        self.entrances[(number & !ENTRANCE) as usize]
     }
 
     #[inline]
@@ -206,14 +211,14 @@ impl Subscription {
     }
 }
 
-impl Engine {
+impl Island {
     /// Processes a calendar entry of a gate or of a joining member.
     #[cold]
     pub(super) fn turn(&mut self, number: u32, now: u64) {
         if number & GATE != 0 {
             return self.gates.turn(number & !GATE, now, &mut self.calendar);
         }
-        let (session, member) = self.gates.entrances[(number & !ENTRANCE) as usize];
+        let (session, member) = self.gates.entrance(number);
         if self.join_tree(session, member, now) {
             return;
         }

@@ -1,6 +1,6 @@
 //! Packets and links: offers, arrivals, and changes of links.
 
-use super::Engine;
+use super::Island;
 use super::agents::{SenderAgent, SessionAgent};
 use super::bundles::Logged;
 use super::delays::Delays;
@@ -204,9 +204,18 @@ impl LinkMoments {
         let passed = vec![0; if moments == 0 { 0 } else { links }].into_boxed_slice();
         LinkMoments { passed, tallies: vec![LinkTally::default(); links * moments] }
     }
+
+    /// Takes the counts of a link at this number of moments from another part of the network.
+    pub fn take_link(&mut self, other: &mut LinkMoments, link: u32, moments: usize) {
+        if let Some(passed) = self.passed.get_mut(link as usize) {
+            *passed = other.passed[link as usize];
+            let range = link as usize * moments..(link as usize + 1) * moments;
+            self.tallies[range.clone()].copy_from_slice(&other.tallies[range]);
+        }
+    }
 }
 
-impl Engine {
+impl Island {
     /// Offers a packet to the link of its hop at `now`.
     pub(super) fn offer_hop(&mut self, now: u64, frame: Frame) {
         self.offer_hops(now, frame, false);
@@ -250,6 +259,7 @@ impl Engine {
                     frame.at = hop.next;
                     return self.drop_in(lane, hop.link, at, frame);
                 }
+                ArrivalProcessing::Border(island) => return self.cross(island, hop.link, at, frame),
                 ArrivalProcessing::AtOnce if hop.next == NONE => return self.deliver(at, &frame),
                 ArrivalProcessing::AtOnce => (frame.at, now) = (hop.next, at),
             }
@@ -341,6 +351,13 @@ impl Engine {
         let marked = packet.marked || marked;
         if then == ArrivalProcessing::AtOnce {
             return self.arrive_at_branch(number, &Logged { at, marked, ..*packet }, slot);
+        }
+        let mut then = then;
+        if let ArrivalProcessing::Border(border) = then {
+            let Some(here) = self.cross_branch(border, number, &Logged { at, marked, ..*packet }) else {
+                return;
+            };
+            then = here;
         }
         let slot = *slot.get_or_insert_with(|| self.store.keep(&packet.data, packet.layer));
         let mut frame = Frame { marked, ..Frame::of_data(session, number, packet, slot) };
@@ -445,12 +462,24 @@ impl Engine {
     }
 
     /// Schedules an event for the arrival of the packet that the link accepted last.
-    pub(super) fn enqueue(&mut self, link: u32, at: u64, mut frame: Frame) {
+    pub(super) fn enqueue(&mut self, link: u32, at: u64, frame: Frame) {
+        self.enqueue_ranked(link, at, frame, Link::rank);
+    }
+
+    /// Schedules an event for the arrival of a packet, whose rank `rank` returns.
+    #[inline]
+    pub(super) fn enqueue_ranked(
+        &mut self,
+        link: u32,
+        at: u64,
+        mut frame: Frame,
+        rank: impl FnOnce(&Link) -> u8,
+    ) {
         if self.links[link as usize].ring & RING == RING {
             self.put_up_ring(link);
         }
         let it = &self.links[link as usize];
-        frame.rank = it.link.rank();
+        frame.rank = rank(&it.link);
         let ring = &mut self.rings[(it.ring & RING) as usize];
         ring.push(at, frame);
         if ring.scheduled == NEVER {

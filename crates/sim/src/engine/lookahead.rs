@@ -4,7 +4,7 @@
 //! state of the agents and of the next link. Each step needs the memory that the preceding step has fetched, so each step handles
 //! a nearer entry than the preceding one.
 
-use super::Engine;
+use super::Island;
 use super::agents::Agent;
 use super::links::UNICAST;
 use crate::calendar::{Class, Entry};
@@ -20,7 +20,7 @@ const NEXT: usize = 5;
 const THEN: usize = 4;
 const LAST: usize = 2;
 
-impl Engine {
+impl Island {
     #[inline]
     pub(super) fn look_ahead(&self) {
         if let Some(entry) = self.calendar.peek(FAR) {

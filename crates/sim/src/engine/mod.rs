@@ -17,6 +17,8 @@
 //! ([`queues`]), and packets enter it in the order of the calendar. A packet that leaves such a link may be processed at once.
 //! Sessions of several layers do not use the first, third and fourth optimisation, because the layers of each link are decided
 //! during the run ([`layers`]).
+//!
+//! A run may be divided into islands, each with a calendar of its own ([`islands`]).
 
 mod agents;
 mod applications;
@@ -29,6 +31,7 @@ mod counters;
 mod delays;
 mod hosts;
 mod inboxes;
+mod islands;
 mod layers;
 mod links;
 mod lookahead;
@@ -40,6 +43,7 @@ mod queues;
 mod record;
 mod relays;
 mod routers;
+mod run;
 mod steps;
 mod tournament;
 mod tree_nodes;
@@ -56,6 +60,7 @@ use coordination::{Coordination, Membership};
 use faircast_core::node::Effects;
 use faircast_core::time::{Span, Time};
 use inboxes::{INBOX, Inboxes};
+use islands::border::Border;
 use layers::MulticastForwarding;
 use links::{LinkMoments, Probe, Ring, SimLink};
 use meter::Moments;
@@ -67,13 +72,12 @@ use std::sync::Arc;
 use tournament::Tournament;
 
 pub use check::SimError;
+pub use run::{Engine, Helper};
 
-/// A network during a run.
-pub struct Engine {
+/// A network during a run, or the part of it that one island owns. The numbers of nodes, links and flows are those of the network.
+struct Island {
     calendar: Calendar,
     until: u64,
-    /// Time up to which [`Engine::run_until`] was called.
-    reached: u64,
     bin: u64,
     /// Moments at which flows are counted.
     moments: Moments,
@@ -113,6 +117,7 @@ pub struct Engine {
     traces: Vec<Arc<[(Span, u32)]>>,
     taps: Vec<Tapped>,
     records: Records,
+    border: Border,
     traversals: u64,
     arrivals: u64,
     events: u64,
@@ -153,17 +158,9 @@ impl Network {
     }
 }
 
-impl Engine {
-    /// Runs to the end.
-    pub fn run(&mut self) {
-        self.run_until(time_of(self.until));
-        self.flush_everything();
-    }
-
-    /// Runs to `moment`, but not beyond the end. The outcome does not depend on the steps.
-    pub fn run_until(&mut self, moment: Time) {
-        let until = moment.as_nanos().min(self.until);
-        self.reached = self.reached.max(until);
+impl Island {
+    /// Processes the entries of the calendar up to `until`.
+    fn run_to(&mut self, until: u64) {
         while let Some(entry) = self.calendar.pop(until) {
             self.events += 1;
             self.look_ahead();
@@ -181,27 +178,6 @@ impl Engine {
             }
             Class::Flush => self.flush(entry.number()),
             Class::Change => self.change(entry.number(), entry.time()),
-        }
-    }
-
-    /// Returns the number of packets carried over links so far; each link counts separately.
-    pub const fn traversals(&self) -> u64 {
-        self.traversals
-    }
-
-    /// Returns the number of packets that have arrived at senders and receivers so far.
-    pub const fn arrivals(&self) -> u64 {
-        self.arrivals
-    }
-
-    fn flush_everything(&mut self) {
-        loop {
-            let before = self.arrivals;
-            self.catch_up_all(self.until);
-            self.run_until(time_of(self.until));
-            if self.arrivals == before {
-                return;
-            }
         }
     }
 }

@@ -4,6 +4,7 @@ use super::build::Builder;
 use super::bundles::Bundle;
 use super::inboxes::Inboxes;
 use super::is_eager;
+use super::islands::plan::Plan;
 use super::links::SimLink;
 use super::nanos::NEVER;
 use crate::routes::{ArrivalProcessing, Branch, Hop, NONE};
@@ -53,7 +54,8 @@ impl WayOut {
 }
 
 /// Structure of the network around each link and node.
-pub(super) struct Structure {
+pub(super) struct Structure<'a> {
+    plan: &'a Plan,
     feeders: Vec<Feeder>,
     /// By node: the only link over which its agents receive packets.
     only_way_in: Vec<Feeder>,
@@ -61,6 +63,8 @@ pub(super) struct Structure {
     /// By link: whether packets must enter the link in the order of the calendar, because the link queues packets or the scenario
     /// changes the link.
     in_order: Vec<bool>,
+    /// By link: whether packets go from the link to another island.
+    crosses: Vec<bool>,
     /// By link: whether the link queues packets and does not change. Each departure from such a link is an event, at which the
     /// arrival of the packet is known.
     holds: Vec<bool>,
@@ -73,7 +77,7 @@ const MIN_LOOKAHEAD: u64 = 100_000;
 
 impl Builder<'_> {
     /// Returns the feeder of each link, and the links over which the agents of each host receive packets.
-    pub(super) fn structure(&self, links: &[SimLink]) -> Structure {
+    pub(super) fn structure<'p>(&self, links: &[SimLink], plan: &'p Plan) -> Structure<'p> {
         let nodes = self.network.topology.nodes() as usize;
         let mut feeders = vec![Feeder::Nobody; self.network.topology.edges().len()];
         let mut only_way_in = vec![Feeder::Nobody; nodes];
@@ -121,22 +125,27 @@ impl Builder<'_> {
             in_order[link.0 as usize] = true;
             holds[link.0 as usize] = false;
         }
-        Structure { feeders, only_way_in, has_senders, in_order, holds }
+        let crosses = self.crosses(plan);
+        Structure { plan, feeders, only_way_in, has_senders, in_order, crosses, holds }
     }
 
     pub(super) fn decide_what_is_eager(
         &mut self,
-        structure: &Structure,
+        structure: &Structure<'_>,
         links: &mut [SimLink],
     ) -> Vec<Bundle> {
         if !is_eager(self.options.mode) {
             return Vec::new();
         }
-        // A host may run ahead of the calendar if all its packets arrive over one link, and no other node feeds the links that
-        // the host feeds.
+        let plan = structure.plan;
+        // A host may run ahead of the calendar if all its packets arrive over one link of its island, and no other node feeds the
+        // links that the host feeds.
+        let from_island =
+            |way: &Feeder, island| matches!(way, Feeder::Link(link) if plan.of_link(*link) == island);
+        let ways = (0..).zip(&structure.only_way_in);
         let mut may_run_ahead: Vec<bool> =
-            structure.only_way_in.iter().map(|way| matches!(way, Feeder::Link(_))).collect();
-        // By node: the least delay of its outgoing links.
+            ways.map(|(node, way)| from_island(way, plan.of_node(node))).collect();
+        // By node: the least delay of its outgoing links. Packets that enter another island must not be late at all.
         let mut way_out = vec![NEVER; self.network.topology.nodes() as usize];
         for (number, Edge { from, spec, .. }) in self.network.topology.edges().iter().enumerate() {
             let feeder = structure.feeders[number];
@@ -145,7 +154,8 @@ impl Builder<'_> {
             if (feeder == Feeder::Many || in_order) && self.host_feeds(number as u32, structure) {
                 may_run_ahead[node] = false;
             }
-            way_out[node] = way_out[node].min(spec.delay.as_nanos());
+            let delay = if structure.crosses[number] { 0 } else { spec.delay.as_nanos() };
+            way_out[node] = way_out[node].min(delay);
         }
         // The layers that a branch carries are decided during the run, in the order of the calendar. Hosts of sessions with
         // several layers therefore follow this order.
@@ -170,9 +180,10 @@ impl Builder<'_> {
         };
         // A link may process packets ahead of the calendar if only one link feeds it. A link that will change must not process
         // packets before the change, and a link that queues must not process packets before its next departure.
-        let feeders = structure.feeders.iter().zip(&structure.in_order);
-        let mut may_be_ahead: Vec<bool> =
-            feeders.map(|(feeder, in_order)| matches!(feeder, Feeder::Link(_)) && !in_order).collect();
+        let feeders = (0..).zip(structure.feeders.iter().zip(&structure.in_order));
+        let mut may_be_ahead: Vec<bool> = feeders
+            .map(|(link, (feeder, in_order))| from_island(feeder, plan.of_link(link)) && !in_order)
+            .collect();
         for (number, Edge { from, .. }) in self.network.topology.edges().iter().enumerate() {
             may_be_ahead[number] &= !self.sees_data(from.0);
         }
@@ -232,7 +243,7 @@ impl Builder<'_> {
     }
 
     /// Creates inboxes for links that are fed only by hosts with senders, over links that do not change.
-    pub(super) fn put_up_inboxes(&mut self, structure: &Structure, links: &[SimLink]) -> Inboxes {
+    pub(super) fn put_up_inboxes(&mut self, structure: &Structure<'_>, links: &[SimLink]) -> Inboxes {
         let mut inboxes = Inboxes::new();
         if !is_eager(self.options.mode) {
             return inboxes;
@@ -336,7 +347,7 @@ impl Builder<'_> {
     /// their numbers as feeders.
     pub(super) fn feeders(
         &self,
-        structure: &Structure,
+        structure: &Structure<'_>,
         links: &[SimLink],
         routed: impl Iterator<Item = u32>,
         inboxes: &mut Inboxes,
@@ -376,6 +387,7 @@ impl Builder<'_> {
         for (node, way) in (0..).zip(ways) {
             if let WayOut::One { link, inbox } = way
                 && structure.feeders[link as usize] == Feeder::Host
+                && !structure.crosses[link as usize]
             {
                 let delay = self.network.topology.edges()[link as usize].spec.delay;
                 found.push((node, inboxes.add_feeder(inbox, delay.as_nanos())));
@@ -394,7 +406,7 @@ impl Builder<'_> {
     }
 
     /// Whether agents of the link's node feed the link.
-    fn host_feeds(&self, link: u32, structure: &Structure) -> bool {
+    fn host_feeds(&self, link: u32, structure: &Structure<'_>) -> bool {
         // For a node without agents, `only_way_in` is `Nobody`.
         let node = self.network.topology.edges()[link as usize].from.0 as usize;
         structure.only_way_in[node] != Feeder::Nobody || structure.has_senders[node]

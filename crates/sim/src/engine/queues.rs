@@ -5,7 +5,7 @@
 //! scenario changes the link. The packet is then processed at once, where the other links permit this
 //! ([`precompute`](super::precompute)). Otherwise it is stored in the ring of the link.
 
-use super::{Engine, time_of};
+use super::{Island, time_of};
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::outcome::Tapped;
@@ -45,7 +45,7 @@ impl LinkQueue {
     }
 }
 
-impl Engine {
+impl Island {
     /// Creates the rings and queues of links that queue. These links get the first rings, and the ring and the queue of a link
     /// have the same number.
     pub(super) fn put_up_queues(&mut self) {
@@ -141,10 +141,11 @@ impl Engine {
             Body::Data(_) => self.branches[frame.at as usize].then,
             _ => self.hops[frame.at as usize].then,
         };
-        if then == ArrivalProcessing::AtOnce {
-            return self.come_out(at, frame);
+        match then {
+            ArrivalProcessing::AtOnce => self.come_out(at, frame),
+            ArrivalProcessing::Border(border) => self.cross_from_queue(border, link, at, frame),
+            ArrivalProcessing::Event | ArrivalProcessing::Inbox(_) => self.enqueue(link, at, frame),
         }
-        self.enqueue(link, at, frame);
     }
 
     fn tapped_at(&mut self, place: Option<u32>) -> Option<&mut Tapped> {

@@ -4,7 +4,7 @@ use super::agents::{ReceiverAgent, SessionAgent, SinkAgent};
 use super::meter::Moments;
 use super::nanos::{mix, put, time};
 use super::relays::SessionSource;
-use super::{Engine, SimError};
+use super::{Island, SimError};
 use crate::events::{CutCause, Event, Happening};
 use crate::network::{Events, Flow, FlowId, Network, NodeId};
 use crate::outcome::{
@@ -120,12 +120,12 @@ pub fn member_of(receiver: ReceiverId) -> u32 {
     (receiver.get() - 1) as u32
 }
 
-impl Engine {
-    /// Returns the outcome of the run.
+impl Island {
+    /// Returns the outcome of the run, without events.
     ///
     /// # Errors
     /// When a role requested an action that the simulator cannot carry out for this role.
-    pub fn finish(mut self, network: &Network) -> Result<Outcome, SimError> {
+    pub(super) fn finish(&mut self, network: &Network) -> Result<Outcome, SimError> {
         if let Some(trouble) = self.trouble.take() {
             return Err(trouble);
         }
@@ -202,7 +202,6 @@ impl Engine {
         let links = links.collect();
         let routers = self.routers.iter().map(|it| RouterOutcome { node: NodeId(it.node), seen: it.seen() });
         let routers = routers.collect();
-        let log = self.take_events();
         let mut taps = std::mem::take(&mut self.taps);
         taps.retain(|tapped| tapped.at.as_nanos() <= until);
         taps.sort_by_key(|tapped| (tapped.at, tapped.link));
@@ -211,10 +210,10 @@ impl Engine {
             coordinations,
             flows,
             links,
-            link_moments: self.link_moments.tallies,
+            link_moments: std::mem::take(&mut self.link_moments.tallies),
             routers,
             taps,
-            log,
+            log: Vec::new(),
             digest,
             traversals: self.traversals,
             arrivals: self.arrivals,

@@ -1,7 +1,7 @@
 //! Relays. A relay is a member of one session and the source of another session. The members of this other session are its
 //! children.
 
-use super::Engine;
+use super::Island;
 use super::bundles::Logged;
 use super::clocked::Clocked;
 use super::nanos::{Phase, time};
@@ -124,7 +124,7 @@ impl SessionSource {
     }
 }
 
-impl Engine {
+impl Island {
     /// Delivers data of the upstream session to the relay that is the source of `below`.
     #[cold]
     pub(super) fn deliver_to_relay(
@@ -218,7 +218,7 @@ impl Engine {
     }
 }
 
-impl Engine {
+impl Island {
     /// Sends a packet again to all members.
     fn send_again(&mut self, session: u32, packet: &Packet, now: u64) {
         let packet::Body::Data(mut data) = packet.body else {

@@ -4,7 +4,7 @@
 //! processes only reports gets the reports of each session in order of time anyway, because they leave the node over a single
 //! link.
 
-use super::Engine;
+use super::Island;
 use super::bundles::Logged;
 use super::check::SimError;
 use super::nanos::{NEVER, time};
@@ -67,7 +67,7 @@ impl RouterNode {
     }
 }
 
-impl Engine {
+impl Island {
     /// Passes a session's data through the router of a node.
     #[cold]
     pub(super) fn route(

@@ -6,30 +6,25 @@
 //! this time are complete.
 
 use super::membership_schedule::MembershipSchedule;
-use super::{Engine, time_of};
+use super::{Island, time_of};
 use crate::events::{Event, Happening};
 use crate::network::{Flow, FlowId, LinkId, Network};
 use crate::outcome::{LinkSample, SourceSample};
 use crate::snapshot::{FlowSnapshot, LinkSnapshot, Snapshot, SnapshotError};
 use faircast_core::time::{Rate, Time};
 
-impl Engine {
-    /// Returns the state of the run at `at`, a multiple of [`Options::bin`](crate::Options::bin) and
-    /// [`Options::sample`](crate::Options::sample). A snapshot affects neither the outcome nor later snapshots.
+impl Island {
+    /// Returns the state at `at`, which all hosts have reached. Agents of other islands have sent and received nothing.
     ///
     /// # Errors
-    /// When the run has not reached `at`, or `at` is not a multiple of both the bin length and the sampling period.
-    pub fn snapshot(&mut self, at: Time) -> Result<Snapshot, SnapshotError> {
+    /// When `at` is not a multiple of both the bin length and the sampling period.
+    pub(super) fn snapshot(&mut self, at: Time) -> Result<Snapshot, SnapshotError> {
         let now = at.as_nanos();
-        if now > self.reached {
-            return Err(SnapshotError::NotReached { at, reached: time_of(self.reached) });
-        }
         for (period, every) in [("bin", self.bin), ("sample", self.sample)] {
             if !now.is_multiple_of(every) {
                 return Err(SnapshotError::NotKept { at, period });
             }
         }
-        self.catch_up_all(self.reached);
         let mut flows: Vec<FlowSnapshot> = self
             .records
             .flows
@@ -72,11 +67,8 @@ impl Engine {
         links.collect()
     }
 
-    /// Returns the events since the last call in order of time. Empty unless [`Options::events`](crate::Options::events) requests
-    /// events.
-    pub fn take_events(&mut self) -> Vec<Event> {
-        self.catch_up_all(self.reached);
-        let reached = time_of(self.reached);
+    /// Returns the events up to `reached` since the last call in order of time.
+    pub(super) fn take_events(&mut self, reached: Time) -> Vec<Event> {
         let Some(events) = &mut self.records.events else { return Vec::new() };
         // The stable sort preserves the order of the events of one link or flow.
         events.sort_by_key(Event::order);

@@ -5,7 +5,7 @@
 //! children that also receive the source's data, and the local group. The members of each group are decided during the run. All
 //! branches therefore have gates ([`super::layers`]), and all packets are processed in the order of the calendar.
 
-use super::Engine;
+use super::Island;
 use super::build::Builder;
 use super::bundles::Logged;
 use super::check::SimError;
@@ -27,7 +27,7 @@ use faircast_core::packet::{
 /// Relative change of a window at which the trace of the window gets a new value.
 const CHANGE: f64 = 0.01;
 
-impl Engine {
+impl Island {
     /// Delivers a report to a member's parent. Returns `None` when the parent is the source.
     pub(super) fn deliver_to_parent(
         &mut self,

@@ -7,22 +7,44 @@ use faircast_core::schemes::ormcc::Config;
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{
-    ApplicationData, Change, FlowId, Law, LinkId, Mode, Network, NodeId, Options, Outcome, ReceiverSpec,
-    SessionSpec, UnicastProtocol, UnicastSpec,
+    ApplicationData, Change, FlowId, Islands, Law, LinkId, Mode, Network, NodeId, Options, Outcome,
+    ReceiverSpec, SessionSpec, UnicastProtocol, UnicastSpec,
 };
 use faircast_unicast::Protocol;
 
-/// Runs the network in both engines, asserts that they agree, and returns the outcome.
+/// Runs the network in both engines, and divided into islands if it is short. Asserts that all agree, and returns the outcome.
 #[track_caller]
 pub fn in_both_engines(net: &Network, seconds: f64) -> Outcome {
-    let outcome = |mode| {
-        let options = Options { until: Time::from_secs_f64(seconds), mode, ..Options::default() };
+    let outcome = |mode, islands| {
+        let options = Options { until: Time::from_secs_f64(seconds), mode, islands, ..Options::default() };
         net.run(&options).expect("a sound network")
     };
-    let (eager, evented) = (outcome(Mode::Eager), outcome(Mode::Evented));
-    assert_eq!(eager.digest, evented.digest);
-    assert!(eager.flows == evented.flows && eager.links == evented.links && eager.taps == evented.taps);
+    let eager = outcome(Mode::Eager, Islands::One);
+    let divided = (seconds <= 60.0).then_some((Mode::Eager, Islands::AtMost(2)));
+    for (mode, islands) in [(Mode::Evented, Islands::One)].into_iter().chain(divided) {
+        let other = outcome(mode, islands);
+        assert_eq!(eager.digest, other.digest, "{mode:?}, {islands:?}");
+        assert!(
+            eager.flows == other.flows && eager.links == other.links && eager.taps == other.taps,
+            "{mode:?}, {islands:?}"
+        );
+    }
     eager
+}
+
+/// Runs the network with a thread for each island. Returns the outcome and the number of islands.
+#[expect(clippy::disallowed_methods, reason = "the outcome must not depend on the threads")]
+pub fn in_threads(net: &Network, options: &Options) -> (Outcome, usize) {
+    let mut engine = net.engine(options).expect("a sound network");
+    let islands = engine.islands();
+    let outcome = std::thread::scope(|scope| {
+        for helper in engine.helpers() {
+            scope.spawn(|| helper.help());
+        }
+        engine.run();
+        engine.finish(net).expect("nothing that cannot be done")
+    });
+    (outcome, islands)
 }
 
 #[derive(Clone, Copy, PartialEq)]
