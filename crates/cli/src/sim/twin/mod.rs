@@ -27,6 +27,10 @@ const TRIES: usize = 5;
 const GOOD: f64 = 0.02;
 /// Limits of the factor of a try.
 const STEP: (f64, f64) = (0.5, 2.0);
+/// A session with random losses is faster than its twin if the difference exceeds this part: twice the deviation of such sessions.
+const FASTER: f64 = 0.05;
+/// Random seeds of the runs that determine the losses of reports.
+const REPORT_SEEDS: u64 = 5;
 /// Memory limit of a run, in bytes.
 const MEMORY: u64 = 8 << 30;
 
@@ -39,6 +43,8 @@ pub fn text(report: &Path, without: &[String], stop: &AtomicBool) -> Result<Stri
     let mut twin = Twin::new(Session::read(report)?, name);
     if twin.is_limited() {
         fit(&mut twin, report, stop)?;
+    } else if twin.is_lossy() {
+        fit_reports(&mut twin, report, stop)?;
     }
     for host in without {
         let known = twin.hosts().join(", ");
@@ -55,16 +61,34 @@ pub fn text(report: &Path, without: &[String], stop: &AtomicBool) -> Result<Stri
 fn fit(twin: &mut Twin, report: &Path, stop: &AtomicBool) -> Result<(), Failure> {
     let (least, most) = STEP;
     for _ in 0..TRIES {
-        let mut scenario = running::parse(&twin.text(), report, MEMORY)?;
-        scenario.set_seeds(vec![1]);
-        let (results, _) = running::run(&scenario, &RunOptions::default(), ProgressOutput::Progress, stop)?;
-        let took = results.metric(0, "session.completion").first().copied();
         // Without a time, the twin is slower than its longest duration.
-        let factor = took.map_or(most, |took| took / twin.seconds()).clamp(least, most);
+        let factor = slowness(twin, 1, report, stop)?.unwrap_or(most).clamp(least, most);
         if (factor - 1.0).abs() <= GOOD {
             break;
         }
         twin.scale(factor);
     }
     Ok(())
+}
+
+/// Runs the twin of a session whose losses are random. A source that misses reports of losses is faster. If the session was faster
+/// than its twin, finds the part of the losses that reports have as well.
+fn fit_reports(twin: &mut Twin, report: &Path, stop: &AtomicBool) -> Result<(), Failure> {
+    let Some(none) = slowness(twin, REPORT_SEEDS, report, stop)?.filter(|none| *none > 1.0 + FASTER) else {
+        return Ok(());
+    };
+    twin.lose_reports(1.0);
+    let all = slowness(twin, REPORT_SEEDS, report, stop)?.unwrap_or(none);
+    twin.lose_reports(if all < none { ((none - 1.0) / (none - all)).clamp(0.0, 1.0) } else { 0.0 });
+    Ok(())
+}
+
+/// Returns the mean time of the twin in runs with this number of random seeds, as a multiple of the session's.
+fn slowness(twin: &Twin, seeds: u64, report: &Path, stop: &AtomicBool) -> Result<Option<f64>, Failure> {
+    let mut scenario = running::parse(&twin.text(), report, MEMORY)?;
+    scenario.set_seeds((1..=seeds).collect());
+    let (results, _) = running::run(&scenario, &RunOptions::default(), ProgressOutput::Progress, stop)?;
+    let took = results.metric(0, "session.completion");
+    let mean = took.iter().sum::<f64>() / took.len().max(1) as f64;
+    Ok((!took.is_empty()).then(|| mean / twin.seconds()))
 }

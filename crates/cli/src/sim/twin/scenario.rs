@@ -15,6 +15,8 @@ pub struct Twin {
     at_source: AtSource,
     /// Factor of the rates of all limited links.
     scale: f64,
+    /// Part of the losses of lossy paths that reports have as well.
+    reports_lost: f64,
     /// Hosts that are left out.
     without: Vec<String>,
 }
@@ -33,7 +35,7 @@ impl Twin {
     /// Returns the twin of a session.
     pub fn new(session: Session, report: String) -> Twin {
         let (paths, at_source) = (paths(&session), at_source(&session));
-        Twin { session, report, paths, at_source, scale: 1.0, without: Vec::new() }
+        Twin { session, report, paths, at_source, scale: 1.0, reports_lost: 0.0, without: Vec::new() }
     }
 
     /// Returns the duration of the real session, in seconds.
@@ -44,6 +46,16 @@ impl Twin {
     /// Whether a link limits the rate, so that [`Twin::scale`] has an effect.
     pub fn is_limited(&self) -> bool {
         self.paths.iter().any(|path| matches!(path.limit, Limit::Queue { .. } | Limit::Host { .. }))
+    }
+
+    /// Whether a path loses packets at random.
+    pub fn is_lossy(&self) -> bool {
+        self.paths.iter().any(|path| matches!(path.limit, Limit::Loss(_)))
+    }
+
+    /// Sets the part of the losses of lossy paths that reports have as well.
+    pub fn lose_reports(&mut self, part: f64) {
+        self.reports_lost = part;
     }
 
     /// Multiplies the rates of all limited links by a factor.
@@ -159,10 +171,21 @@ impl Twin {
         let packet = self.session.packet_bytes as f64 * 8.0;
         let (why, options) = match path.limit {
             Limit::Nothing => (String::new(), String::new()),
-            Limit::Loss(loss) => (
-                format!("; {} of its packets were lost, and no queue grew", units::percent(loss)),
-                format!(" loss=bernoulli,{loss:.5}"),
-            ),
+            Limit::Loss(loss) => {
+                let reports = match self.reports_lost > 0.0 {
+                    true => "; reports are lost, too: the session was faster than without",
+                    false => "",
+                };
+                // After n losses, a fraction has a relative error of about 1 / sqrt(n).
+                let error = (self.session.packets as f64 * loss).max(1.0).sqrt().recip();
+                let (loss_text, error) = (units::percent(loss), units::percent(error));
+                (
+                    format!(
+                        "; {loss_text} of its packets were lost (\u{b1} {error} of that), and no queue grew{reports}"
+                    ),
+                    format!(" loss=bernoulli,{loss:.5}"),
+                )
+            }
             Limit::Queue { rate, delay } => {
                 let rate = rate * self.scale;
                 let queue = (rate * delay / packet).round().max(LEAST_QUEUE);
@@ -188,7 +211,16 @@ impl Twin {
             host.replace(['\n', '"', '\\'], "_"),
             rtt * 1e3
         )?;
-        let back = if options.is_empty() { "" } else { " back rate=unlimited queue=droptail,1000 loss=none" };
+        let loss = match path.limit {
+            Limit::Loss(loss) if self.reports_lost > 0.0 => {
+                format!("bernoulli,{:.5}", loss * self.reports_lost)
+            }
+            _ => "none".to_owned(),
+        };
+        let back = match options.is_empty() {
+            true => String::new(),
+            false => format!(" back rate=unlimited queue=droptail,1000 loss={loss}"),
+        };
         writeln!(out, "host {node}\nlink net {node} delay={:.3}ms{options}{back}", rtt * 1e3 / 2.0)
     }
 

@@ -72,6 +72,29 @@ fn twin_is_as_slow_as_the_session_and_faster_without_slow_host() {
     assert!(whole.contains("published = 20") && !without.contains("[[claim]]"));
 }
 
+/// A session behind 10 % of loss, by the test `alone::twin`: 12.3 s if reports are lost as well, otherwise 12.9 s.
+#[test]
+fn reports_are_lost_if_a_session_was_faster_than_its_twin() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut report = report();
+    (report["packets"], report["packet_bytes"]) = (4_720.into(), 1_500.into());
+    report["receivers"] = json!([{"host": "deaf", "outcome": "verified", "receivers": 1, "loss": 0.1045, "rtt_ms": 10.1,
+        "congested_rtt_ms": 10.2, "joined_seconds": 0.0}]);
+    for (seconds, is_lossy) in [(12.3, true), (13.1, false)] {
+        report["seconds"] = seconds.into();
+        let path = written(&directory, &report);
+        let twin = text(&path, &[], &AtomicBool::new(false)).expect("a twin");
+        let link = twin.lines().find(|line| line.starts_with("link net deaf")).expect("its link");
+        assert_eq!(!link.ends_with("loss=none"), is_lossy, "{twin}");
+        let scenario = running::parse(&twin, &path, MEMORY).expect("a scenario");
+        let run =
+            running::run(&scenario, &RunOptions::default(), ProgressOutput::Nothing, &AtomicBool::new(false));
+        let took = run.expect("it runs").0.metric(0, "session.completion");
+        let mean = took.iter().sum::<f64>() / took.len() as f64;
+        assert!((mean / seconds - 1.0).abs() < 0.05, "{mean} s: {twin}");
+    }
+}
+
 #[test]
 fn reports_without_a_twin_are_refused_with_the_reason() {
     let directory = tempfile::tempdir().expect("a temporary directory");

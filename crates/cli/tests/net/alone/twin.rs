@@ -7,13 +7,15 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// A source with a fast receiver, a slow one, one behind a lossy path, and one that shares its bottleneck with TCP.
+/// A source with a fast receiver, a slow one, one behind a lossy path, one whose reports are lost as well, and one that shares its
+/// bottleneck with TCP.
 const PATHS: &str = "
     host source
     host sender
     host near groups=all
     host slow groups=all
     host lossy groups=all
+    host deaf groups=all
     host shared groups=all
     host sink
     router r
@@ -23,6 +25,7 @@ const PATHS: &str = "
     link r near delay=5ms
     link r slow rate=5M delay=10ms queue=droptail,40
     link r lossy loss=bernoulli,0.1 back loss=none
+    link r deaf loss=bernoulli,0.1
     link r s rate=10M delay=10ms queue=droptail,50
     link s shared
     link s sink";
@@ -114,6 +117,8 @@ fn twins_have_the_time_and_the_rate_of_real_sessions() {
 
     let (lossy, _) = place.session(&["near", "lossy"], &[]);
     place.compare(&lossy);
+    let (deaf, _) = place.session(&["near", "deaf"], &[]);
+    place.compare(&deaf);
 
     let tcp = TcpFlow::new(Congestion::Cubic, Duration::from_secs(12));
     let tcp = must(tcp.start(lab.host("sender"), lab.host("sink")));
