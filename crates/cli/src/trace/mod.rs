@@ -94,6 +94,9 @@ fn heading(about: &About, story: &Story) -> Vec<String> {
         let records = units::count(about.unreadable, "record");
         lines.push(format!("warning: {records} could not be read: {}", about.faults.join("; ")));
     }
+    if story.is_full {
+        lines.push("warning: the trace ended at its maximum size, before the command".to_owned());
+    }
     if story.dropped > 0 {
         let records = units::count(story.dropped, "record");
         lines.push(format!("warning: {records} missing, because the file was not written in time"));

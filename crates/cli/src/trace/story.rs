@@ -18,6 +18,8 @@ pub struct Story {
     moment: Option<f64>,
     /// Number of records that the writer dropped.
     pub dropped: u64,
+    /// Whether the trace has ended at its maximum size.
+    pub is_full: bool,
 }
 
 /// A session as one endpoint saw it.
@@ -112,7 +114,7 @@ const ENDINGS: [&str; 3] = ["done", "moved", "left"];
 impl Story {
     /// Returns a story without sessions. `moment` is the session time that will be explained.
     pub const fn new(moment: Option<f64>) -> Story {
-        Story { sessions: Vec::new(), places: BTreeMap::new(), moment, dropped: 0 }
+        Story { sessions: Vec::new(), places: BTreeMap::new(), moment, dropped: 0, is_full: false }
     }
 
     /// Adds an event.
@@ -120,6 +122,7 @@ impl Story {
         if event.name == "records_dropped" {
             self.dropped += event.number("count").unwrap_or_default() as u64;
         }
+        self.is_full |= event.name == "trace_ended";
         if event.session.is_empty() || event.name.is_empty() {
             return;
         }

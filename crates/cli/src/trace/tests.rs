@@ -161,6 +161,11 @@ fn sessions_of_one_name_are_shown_one_by_one() {
 fn damaged_traces_show_the_rest_and_other_files_are_refused() {
     let mut written = session();
     let whole = written.show("").expect("it is a trace");
+    assert!(!whole.contains("maximum size"), "{whole}");
+    let ended = qlog::Event { seconds: 9.0, message: "trace ended", session: "", data: &[] };
+    written.bytes.extend(ended.record());
+    let full = written.show("").expect("it is a trace");
+    assert!(full.contains("warning: the trace ended at its maximum size"), "{full}");
     written.bytes.truncate(written.bytes.len() - 3);
     let cut = written.show("").expect("it is a trace");
     assert!(cut.contains("warning: 1 record could not be read: the record at byte "), "{cut}");
