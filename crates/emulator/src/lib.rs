@@ -26,7 +26,7 @@ pub mod sandbox;
 mod sys;
 
 pub use faircast_topology::memory;
-pub use net::{Delivery, Net, Tally};
+pub use net::{Change, Delivery, Net, Tally};
 pub use plan::{EmulationPlan, Groups, Host, PlanError};
 pub use routes::Ignored;
 pub use run::{Emulator, EmulatorError, Lateness, Report};

@@ -7,13 +7,14 @@
 use crate::plan::{EmulationPlan, PlanError};
 use crate::routes::{Goal, Ignored, Routes};
 use crate::{igmp, ipv4};
-use faircast_aqm::{Dequeued, Ecn, Link, LinkCounts, OfferResult, Ticket};
+use faircast_aqm::{Dequeued, Ecn, Link, LinkCounts, LossSpec, OfferResult, Ticket};
 use faircast_core::rng::Rng;
-use faircast_core::time::Time;
+use faircast_core::time::{Rate, Span, Time};
 use faircast_topology::{Edge, NodeId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::Ipv4Addr;
+use std::str::FromStr;
 
 /// Counters of packets at hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +53,50 @@ pub struct Tally {
     pub packets: u64,
     /// Bytes of IP packets.
     pub bytes: u64,
+}
+
+/// A change of a link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Change {
+    /// A new bit rate.
+    Rate(Rate),
+    /// A new propagation delay.
+    Delay(Span),
+    /// New losses on the wire.
+    Loss(Option<LossSpec>),
+    /// Failure of the link: all packets in its queue and all arriving packets are lost.
+    Down,
+    /// End of a failure.
+    Up,
+}
+
+/// A text is not a change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a change of a link; write `rate=BITS`, `delay=SECONDS`, `loss=MODEL`, `loss=none`, `down` or `up`"
+)]
+pub struct NotAChange(String);
+
+impl FromStr for Change {
+    type Err = NotAChange;
+
+    /// Parses `rate=1e6` (bit/s), `delay=0.02` (seconds), `loss=bernoulli,0.01`, `loss=none`, `down` or `up`.
+    fn from_str(text: &str) -> Result<Change, NotAChange> {
+        let number =
+            |value: &str| value.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+        let change = match text.split_once('=').unwrap_or((text, "")) {
+            ("rate", value) => {
+                number(value).filter(|bps| *bps > 0.0).map(|bps| Change::Rate(Rate::from_bps(bps)))
+            }
+            ("delay", value) => number(value).map(|seconds| Change::Delay(Span::from_secs_f64(seconds))),
+            ("loss", "none") => Some(Change::Loss(None)),
+            ("loss", value) => value.parse().ok().map(|loss| Change::Loss(Some(loss))),
+            ("down", "") => Some(Change::Down),
+            ("up", "") => Some(Change::Up),
+            _ => None,
+        };
+        change.ok_or_else(|| NotAChange(text.to_owned()))
+    }
 }
 
 /// Routes, links and packets.
@@ -93,6 +138,8 @@ struct Line {
     link: Link,
     to: NodeId,
     way: VecDeque<OnTheWay>,
+    /// Time of the link's next arrival in the heap. Other arrivals of the link in the heap have no effect.
+    arrival: Time,
     /// Packets in the queue of the link, by ticket; empty if the queue holds no packets.
     queue: Vec<Waiting>,
     /// Number of packets in the queue.
@@ -177,6 +224,7 @@ impl Net {
                 link,
                 to: edge.to,
                 way: VecDeque::new(),
+                arrival: Time::NEVER,
                 queue: Vec::new(),
                 waiting: 0,
                 scheduled: Time::NEVER,
@@ -269,12 +317,12 @@ impl Net {
                 continue;
             }
             let line = &mut self.lines[number as usize];
-            let packet = line.way.pop_front().expect("a link in the heap has a packet on its way");
-            let node = line.to;
-            if let Some(next) = line.way.front() {
-                let next = next.at;
-                self.note(next, Step::Arrival, number);
+            if line.arrival != at {
+                continue;
             }
+            let packet = line.way.pop_front().expect("a link with an arrival has a packet on its way");
+            let node = line.to;
+            self.note_arrival(number);
             match self.routes.host_at(node) {
                 None => self.forward(at, node, packet.slot, packet.marked),
                 Some(host) => {
@@ -299,6 +347,48 @@ impl Net {
     fn note(&mut self, at: Time, step: Step, number: u32) {
         self.due.push(Reverse((at, step, self.order, number)));
         self.order += 1;
+    }
+
+    /// Schedules the arrival of the first packet in transit on a link.
+    fn note_arrival(&mut self, number: u32) {
+        let line = &mut self.lines[number as usize];
+        line.arrival = line.way.front().map_or(Time::NEVER, |first| first.at);
+        let at = line.arrival;
+        if !at.is_never() {
+            self.note(at, Step::Arrival, number);
+        }
+    }
+
+    /// Changes the link with this index in [`EmulationPlan::link_names`]. The driver has taken the packets that are due by `now`.
+    ///
+    /// # Panics
+    /// Panics if the link does not exist.
+    pub fn change(&mut self, now: Time, number: u32, change: Change) {
+        let line = &mut self.lines[number as usize];
+        match change {
+            Change::Delay(delay) => line.link.set_delay(now, delay),
+            Change::Loss(loss) => line.link.set_loss(loss),
+            Change::Up => line.link.set_up(),
+            Change::Rate(rate) => {
+                let shift = line.link.set_rate(now, rate);
+                let mut moves = shift.moves.iter().peekable();
+                for packet in &mut line.way {
+                    while moves.next_if(|(old, _)| *old < packet.at).is_some() {}
+                    if let Some((_, new)) = moves.next_if(|(old, _)| *old == packet.at) {
+                        packet.at = *new;
+                    }
+                }
+            }
+            Change::Down => {
+                let kept_until = line.link.set_down(now).kept_until;
+                let kept = line.way.partition_point(|packet| packet.at <= kept_until);
+                for packet in line.way.split_off(kept) {
+                    self.packets.release(packet.slot);
+                }
+            }
+        }
+        self.note_arrival(number);
+        self.depart(now, number);
     }
 
     fn contents(&mut self, slot: u32, marked: bool) -> &[u8] {
@@ -357,7 +447,7 @@ impl Net {
         let line = &mut self.lines[number as usize];
         line.way.push_back(OnTheWay { at, slot, marked });
         if line.way.len() == 1 {
-            self.note(at, Step::Arrival, number);
+            self.note_arrival(number);
         }
     }
 

@@ -4,12 +4,13 @@
 //! shortly before the next arrival and then polls the clock. If permitted, it runs with real-time priority. The [`Report`] of a
 //! run contains the lateness of packets. On a busy machine, check the lateness before you trust a measurement.
 
-use crate::net::{Entries, Net, Tally};
+use crate::net::{Change, Entries, Net, Tally};
 use crate::plan::{EmulationPlan, Host, PlanError};
 use crate::sandbox::Namespace;
 use crate::sys::{self, Tun, Watch};
 use faircast_aqm::LinkCounts;
 use faircast_core::time::{Span, Time};
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::net::Ipv4Addr;
@@ -37,6 +38,8 @@ pub struct Emulator {
     names: Vec<String>,
     buffer: Vec<u8>,
     begin: Instant,
+    /// Changes of links, in the order of their times.
+    changes: VecDeque<(Time, u32, Change)>,
     /// For each device, a time at which no packet waited in it.
     empty: Vec<Time>,
     report: Report,
@@ -182,13 +185,31 @@ impl Emulator {
             hurried: false,
         };
         let empty = vec![Time::ZERO; tuns.len()];
-        Ok(Emulator { net, tuns, names, buffer, begin: Instant::now(), empty, report })
+        Ok(Emulator {
+            net,
+            tuns,
+            names,
+            buffer,
+            begin: Instant::now(),
+            changes: VecDeque::new(),
+            empty,
+            report,
+        })
     }
 
     /// Counts the packets that reach a host for this destination and port, beginning now. Returns the index of the count in
     /// [`Emulator::watched`].
     pub fn watch(&mut self, host: usize, destination: Ipv4Addr, port: u16) -> usize {
         self.net.watch(host, destination, port)
+    }
+
+    /// Changes links at these times from now on, in place of all changes before. Links have the numbers of the plan.
+    pub fn schedule(&mut self, changes: impl IntoIterator<Item = (Span, u32, Change)>) {
+        let now = self.now();
+        let mut changes: Vec<_> =
+            changes.into_iter().map(|(at, link, change)| (now + at, link, change)).collect();
+        changes.sort_by_key(|(at, ..)| *at);
+        self.changes = changes.into();
     }
 
     /// Returns the counts of [`Emulator::watch`].
@@ -214,7 +235,8 @@ impl Emulator {
         while !stop.load(Ordering::Relaxed) {
             self.deliver();
             let before = self.now();
-            let left = self.net.next().since(before + AWAKE).min(NAP);
+            let change = self.changes.front().map_or(Time::NEVER, |(at, ..)| *at);
+            let left = self.net.next().min(change).since(before + AWAKE).min(NAP);
             let ready = watch.wait(Duration::from_nanos(left.as_nanos())).map_err(EmulatorError::Broken)?;
             let now = self.now();
             let has_slept = now.since(before) > SLEPT;
@@ -241,11 +263,18 @@ impl Emulator {
         Time::from_nanos(self.begin.elapsed().as_nanos() as u64)
     }
 
-    /// Writes the packets that have arrived to the devices.
+    /// Writes the packets that have arrived to the devices, and applies the changes that are due.
     fn deliver(&mut self) {
         loop {
             let now = self.now();
-            let Some(delivery) = self.net.due(now) else { return };
+            let Some(delivery) = self.net.due(now) else {
+                let Some(&(_, link, change)) = self.changes.front().filter(|(at, ..)| *at <= now) else {
+                    return;
+                };
+                self.changes.pop_front();
+                self.net.change(now, link, change);
+                continue;
+            };
             self.report.lateness.add(now.since(delivery.at));
             if self.tuns[delivery.host].write(delivery.bytes).is_err() {
                 self.report.refused += 1;

@@ -3,7 +3,8 @@
 //! Others reach it at an abstract socket, which ends with the process, as the namespaces do. Nothing is stored in files.
 
 use crate::failure::Failure;
-use faircast_emulator::{EmulationPlan, Emulator, Namespace, Report, sandbox};
+use faircast_core::time::Span;
+use faircast_emulator::{Change, EmulationPlan, Emulator, Namespace, Report, sandbox};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fs;
@@ -21,8 +22,10 @@ use std::time::{Duration, Instant};
 pub const NAME: &str = "faircast-emu-keeper";
 /// Beginning of the names of the keepers' sockets; the ID follows.
 pub const SOCKET: &str = "faircast-emu/";
-/// Request to remove the network. Every other request is one for its state.
+/// Request to remove the network. Every request is answered with the state.
 pub const END: &str = "end";
+/// Request to begin a run, in which links change.
+pub const BEGIN: &str = "begin";
 /// First line of a keeper whose network is built.
 pub const READY: &str = "ready";
 /// Longest permitted lateness of 99 % of the packets.
@@ -42,6 +45,8 @@ pub struct Order {
     pub mtu: u16,
     pub seed: u64,
     pub memory: u64,
+    /// Changes of links from the beginning of a run on: seconds, number of the link, change.
+    pub changes: Vec<(f64, u32, String)>,
     /// Whether the network ends with the process that started the keeper.
     pub bound: bool,
     /// Packets to count: number of the receiving host, destination, port.
@@ -123,7 +128,7 @@ impl Load {
 
 /// A request of a client.
 struct Request {
-    ends: bool,
+    what: String,
     answer: Sender<State>,
     /// Closed when the client has the answer.
     answered: Receiver<()>,
@@ -150,6 +155,7 @@ struct Keeper {
     order: Order,
     plan: EmulationPlan,
     emulator: Emulator,
+    changes: Vec<(Span, u32, Change)>,
     namespaces: Arc<Vec<Namespace>>,
     listener: UnixListener,
     began: Instant,
@@ -183,9 +189,27 @@ impl Keeper {
         for (host, destination, port) in &order.watched {
             emulator.watch(*host, *destination, *port);
         }
+        let links = plan.link_names().len();
+        let change = |(seconds, link, text): &(f64, u32, String)| {
+            let change = text.parse::<Change>().map_err(|error| error.to_string())?;
+            let is_link = usize::try_from(*link).is_ok_and(|link| link < links);
+            is_link
+                .then(|| (Span::from_secs_f64(*seconds), *link, change))
+                .ok_or(format!("there is no link {link}"))
+        };
+        let changes = order.changes.iter().map(change).collect::<Result<Vec<_>, String>>()?;
         emulator.hurry();
         let (namespaces, began) = (Arc::new(namespaces), Instant::now());
-        Ok(Keeper { order, plan, emulator, namespaces, listener, began, scheduled: Scheduled::now() })
+        Ok(Keeper {
+            order,
+            plan,
+            emulator,
+            changes,
+            namespaces,
+            listener,
+            began,
+            scheduled: Scheduled::now(),
+        })
     }
 
     /// Carries packets until a client or a signal ends the network.
@@ -213,13 +237,16 @@ impl Keeper {
     }
 
     /// Answers all requests. Returns whether the network ends: by a request, or by a signal, which comes without a request.
-    fn answer(&self, wanted: &Receiver<Request>) -> bool {
+    fn answer(&mut self, wanted: &Receiver<Request>) -> bool {
         let mut requests = wanted.try_iter().peekable();
         let mut ends = requests.peek().is_none();
         for request in requests {
+            if request.what == BEGIN {
+                self.emulator.schedule(self.changes.iter().copied());
+            }
             // A client that is gone needs no answer.
             let _ = request.answer.send(self.state());
-            if request.ends {
+            if request.what == END {
                 let _ = request.answered.recv_timeout(PATIENCE);
                 ends = true;
             }
@@ -338,7 +365,7 @@ impl Clients {
         let mut line = String::new();
         BufReader::new(io::Read::take(client, 100)).read_line(&mut line)?;
         let ((answer, state), (_given, answered)) = (mpsc::channel(), mpsc::channel());
-        if self.requests.send(Request { ends: line.trim() == END, answer, answered }).is_err() {
+        if self.requests.send(Request { what: line.trim().to_owned(), answer, answered }).is_err() {
             return Ok(());
         }
         self.interrupt.store(true, Ordering::Relaxed);

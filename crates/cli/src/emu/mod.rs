@@ -121,6 +121,12 @@ impl Lab {
             seed: self.seed,
             memory: typed.max_memory,
             bound,
+            changes: self
+                .real
+                .changes
+                .iter()
+                .map(|(at, link, text)| (at.as_secs_f64(), *link, text.clone()))
+                .collect(),
             watched: flows::watched(&self.real, &self.hosts),
         }
     }
@@ -303,6 +309,9 @@ fn follow<W: Write>(
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let (sender, heard) = mpsc::channel();
+    if let Some(run) = &run {
+        run.network.begin()?;
+    }
     let clock = run.as_mut().map(|run| run.flows.start());
     let began = Instant::now();
     for (number, program) in programs.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Emulated networks, as the other commands see them: starting a keeper, finding keepers, asking them.
 
-use super::keeper::{END, NAME, Order, READY, SOCKET, State};
+use super::keeper::{BEGIN, END, NAME, Order, READY, SOCKET, State};
 use super::nursery::Nursery;
 use crate::failure::Failure;
 use crate::sim_usage::SimUsage;
@@ -144,6 +144,14 @@ impl Network {
     /// When the keeper does not answer.
     pub fn state(&self) -> Result<State, Failure> {
         self.ask("state").map_err(Failure::system(format!("ask the emulation {}", self.id)))
+    }
+
+    /// Begins a run: from now on, links change at their times.
+    ///
+    /// # Errors
+    /// When the keeper does not answer.
+    pub fn begin(&self) -> Result<State, Failure> {
+        self.ask(BEGIN).map_err(Failure::system(format!("begin a run in the emulation {}", self.id)))
     }
 
     fn ask(&self, request: &str) -> io::Result<State> {

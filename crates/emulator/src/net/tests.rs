@@ -1,6 +1,5 @@
 use super::*;
 use crate::ipv4::tests::{checksum, udp};
-use faircast_core::time::Span;
 use proptest::prelude::*;
 
 const LEFT: [u8; 4] = [10, 9, 0, 1];
@@ -271,6 +270,43 @@ fn fifo_queue_delivers_the_same_packets_as_drop_tail() {
     let (known, counts) = through("droptail,3");
     assert!(counts.overflow > 10 && known.len() > 50, "{counts:?}");
     assert_eq!(through("fifo,limit=3"), (known, counts));
+}
+
+/// Sends three packets of 1 ms at once. Returns the arrivals after changes at 1.5 ms, and of a packet that is sent at 2.5 ms after
+/// more changes at 2 ms.
+fn changed(queue: &str, first: &str, second: &str) -> Vec<f64> {
+    let mut net = pair(&format!("rate=8M queue={queue}"));
+    for _ in 0..3 {
+        assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
+    }
+    let mut times = Vec::new();
+    for (at, change) in [(1_500, first), (2_000, second)] {
+        while let Some(delivery) = net.due(micros(at)) {
+            times.push(delivery.at.as_nanos() as f64 / 1e3);
+        }
+        net.change(micros(at), 0, change.parse().unwrap_or_else(|error| panic!("{error}")));
+    }
+    while let Some(delivery) = net.due(micros(2_500)) {
+        times.push(delivery.at.as_nanos() as f64 / 1e3);
+    }
+    assert_eq!(net.enter(micros(2_500), 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
+    times.extend(arrivals(&mut net).iter().map(|(_, at)| *at));
+    times
+}
+
+#[test]
+fn changes_of_a_link_apply_to_waiting_packets() {
+    for queue in ["droptail,10", "fifo,limit=10"] {
+        assert_eq!(changed(queue, "rate=4e6", "loss=none"), [1_000.0, 2_000.0, 4_000.0, 6_000.0], "{queue}");
+        assert_eq!(changed(queue, "rate=4e6", "rate=8e6"), [1_000.0, 2_000.0, 3_000.0, 4_000.0], "{queue}");
+        assert_eq!(changed(queue, "down", "up"), [1_000.0, 3_500.0], "{queue}");
+        assert_eq!(changed(queue, "down", "loss=none"), [1_000.0], "{queue}");
+        assert_eq!(changed(queue, "up", "loss=bernoulli,1")[..2], [1_000.0, 2_000.0], "{queue}");
+        assert_eq!(changed(queue, "up", "delay=0.005")[3..], [9_000.0], "{queue}");
+    }
+    for wrong in ["rate=0", "rate=x", "delay=-1", "loss=much", "down=1", "away"] {
+        assert!(wrong.parse::<Change>().is_err(), "{wrong}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::plan::{Ecn, FlowKind, FlowPlan, RunPlan, SessionPlan};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_sim::ApplicationData;
+use faircast_sim::{ApplicationData, Change};
 use faircast_unicast::Protocol;
 use std::sync::Arc;
 
@@ -19,6 +19,9 @@ const DATA_STREAM: u64 = u64::MAX / 2;
 pub struct RealFlows {
     /// Flows that programs can run.
     pub flows: Vec<RealFlow>,
+    /// Changes of links: time, number of the link in the topology, and the change as text, as in `rate=1000000`, `delay=0.02`,
+    /// `loss=bernoulli,0.01`, `loss=none`, `down` or `up`.
+    pub changes: Vec<(Time, u32, String)>,
     /// Parts of the scenario that no program can run, with the reasons.
     pub omitted: Vec<String>,
 }
@@ -91,7 +94,9 @@ impl Scenario {
     /// Returns the flows at a point, and the parts that no program can run.
     pub fn real_flows(&self, point: usize, seed: u64) -> RealFlows {
         let (plan, layout) = (self.plan(point), self.layout(point, seed));
-        let mut real = RealFlows { flows: Vec::new(), omitted: parts_of_simulator(plan, &layout) };
+        let changes = layout.changes.iter().map(|(at, link, change)| (*at, *link, text(change)));
+        let omitted = parts_of_simulator(plan, &layout);
+        let mut real = RealFlows { flows: Vec::new(), changes: changes.collect(), omitted };
         let mut copies = vec![0; plan.flows.len()];
         for (number, flow) in layout.flows.iter().enumerate() {
             let of = &plan.flows[flow.group];
@@ -134,12 +139,23 @@ impl Scenario {
 /// Returns the parts of the network that only the simulator has.
 fn parts_of_simulator(plan: &RunPlan, layout: &Layout) -> Vec<String> {
     let parts = [
-        (!layout.changes.is_empty(), "`[[change]]`: emulated links do not change"),
         (!layout.aggregators.is_empty(), "`aggregate`: emulated routers forward all reports"),
         (!layout.routers.is_empty(), "`[[router]]`: emulated routers have no state of sessions"),
         (!plan.coordinated.is_empty(), "`[[coordinate]]`: the flows have programs of their own"),
     ];
     parts.into_iter().filter(|(has, _)| *has).map(|(_, text)| text.to_owned()).collect()
+}
+
+/// Returns a change of a link as text.
+fn text(change: &Change) -> String {
+    match change {
+        Change::Rate(rate) => format!("rate={}", rate.bps()),
+        Change::Delay(delay) => format!("delay={}", delay.as_secs_f64()),
+        Change::Loss(None) => "loss=none".to_owned(),
+        Change::Loss(Some(loss)) => format!("loss={loss}"),
+        Change::Down => "down".to_owned(),
+        Change::Up => "up".to_owned(),
+    }
 }
 
 /// Returns the times at which a receiver is present.
@@ -260,11 +276,14 @@ mod tests {
         let it = real(
             "[[flow]]\nname = \"a\"\nkind = \"tfrc\"\nfrom = \"src1\"\nto = \"leaf*\"\n\
              [[flow]]\nname = \"b\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\necn = \"on\"\n\
-             [[change]]\nat = \"5 s\"\nlink = \"left->right\"\nrate = \"2 Mbit/s\"\n",
+             [[change]]\nat = \"5 s\"\nlink = \"left->right\"\nrate = \"2 Mbit/s\"\nloss = \"1 %\"\n",
         );
         assert!(it.flows.is_empty(), "{it:?}");
-        let starts = ["`[[change]]`: ", "flow `a`: no program", "flow `b`: `faircast stream` sends"];
+        let starts = ["flow `a`: no program", "flow `b`: `faircast stream` sends"];
         assert!(it.omitted.iter().zip(starts).all(|(text, start)| text.starts_with(start)), "{it:?}");
-        assert_eq!(it.omitted.len(), 3, "each reason once: {it:?}");
+        assert_eq!(it.omitted.len(), 2, "each reason once: {it:?}");
+        let changes: Vec<_> =
+            it.changes.iter().map(|(at, link, text)| (at.as_secs_f64(), *link, text.as_str())).collect();
+        assert_eq!(changes, [(5.0, 0, "rate=2000000"), (5.0, 0, "loss=bernoulli,0.01")]);
     }
 }
