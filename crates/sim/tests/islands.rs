@@ -3,7 +3,7 @@
 mod nets;
 
 use faircast_core::time::{Span, Time};
-use faircast_sim::{Events, Islands, LinkId, Mode, Network, Options, Outcome, SessionSpec};
+use faircast_sim::{Events, Islands, LinkId, Mode, Network, Options, Outcome};
 
 fn options(mode: Mode, seconds: f64, islands: Islands) -> Options {
     let sample = Span::from_millis(300);
@@ -71,24 +71,9 @@ fn islands_agree_on_every_kind_of_network() {
     }
 }
 
-/// The source is far away, and the receivers are near one another and report often. Their last hops read packets from a log.
-fn far_source(receivers: usize) -> Network {
-    let mut net = Network::new(5);
-    let (source, hub) = (net.node(), net.node());
-    net.duplex(source, hub, nets::wide(100.0, 30), nets::wide(100.0, 30));
-    let leaf = |net: &mut Network| {
-        let leaf = net.node();
-        net.duplex(hub, leaf, nets::link(10.0, 4, 25), nets::wide(10.0, 4));
-        nets::member(leaf)
-    };
-    let members = (0..receivers).map(|_| leaf(&mut net)).collect();
-    net.session(SessionSpec { alive: Some(Span::from_millis(40)), ..nets::session(source, members) });
-    net
-}
-
 #[test]
 fn islands_agree_if_the_packets_of_last_hops_are_logged() {
-    assert!(assert_islands_agree(&far_source(40), 15.0, "far source"));
+    assert!(assert_islands_agree(&nets::far_source(40), 15.0, "far source"));
 }
 
 /// The number of calendar entries depends on the islands, but not on the threads.

@@ -34,6 +34,7 @@ fn networks() -> Vec<(String, Network, f64)> {
         ("tree".to_owned(), nets::tree(4, 5), 20.0),
         ("links that change".to_owned(), nets::rough_star(8), 30.0),
         ("members that come back".to_owned(), nets::coming_back(8), 20.0),
+        ("far source".to_owned(), nets::far_source(20), 15.0),
         ("layers".to_owned(), nets::layered("rlc", 4), 20.0),
     ];
     let mut fair = nets::star(4, Tcp);

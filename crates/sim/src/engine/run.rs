@@ -79,7 +79,7 @@ impl Engine {
         self.run_until(time_of(self.until));
         loop {
             let before = self.arrivals();
-            self.catch_up(self.until);
+            self.rounds.catch_up(self.until);
             self.run_until(time_of(self.until));
             if self.arrivals() == before {
                 return;
@@ -92,10 +92,6 @@ impl Engine {
         let until = moment.as_nanos().min(self.until);
         self.reached = self.reached.max(until);
         self.rounds.run_to(until);
-    }
-
-    fn catch_up(&self, now: u64) {
-        self.rounds.each(|island| island.catch_up_all(now));
     }
 
     /// Returns the number of packets carried over links so far; each link counts separately.
@@ -121,7 +117,7 @@ impl Engine {
         if at.as_nanos() > self.reached {
             return Err(SnapshotError::NotReached { at, reached: time_of(self.reached) });
         }
-        self.catch_up(self.reached);
+        self.rounds.catch_up(self.reached);
         let parts = self.rounds.all().into_iter().map(|mut island| island.snapshot(at));
         let whole = parts.reduce(|whole, part| Ok(whole?.with(part?)));
         whole.expect("a plan has at least one island")
@@ -130,7 +126,7 @@ impl Engine {
     /// Returns the events since the last call in order of time. Empty unless [`Options::events`](crate::Options::events) requests
     /// events.
     pub fn take_events(&mut self) -> Vec<Event> {
-        self.catch_up(self.reached);
+        self.rounds.catch_up(self.reached);
         let reached = time_of(self.reached);
         let mut events = Vec::new();
         self.rounds.each(|island| events.append(&mut island.take_events(reached)));

@@ -103,6 +103,21 @@ pub fn reno() -> UnicastProtocol {
     UnicastProtocol::Controlled("tcp-reno".parse::<Protocol>().expect("a protocol"))
 }
 
+/// The source is far away, and the receivers are near one another and report often. Their last hops read packets from a log.
+pub fn far_source(receivers: usize) -> Network {
+    let mut net = Network::new(5);
+    let (source, hub) = (net.node(), net.node());
+    net.duplex(source, hub, wide(100.0, 30), wide(100.0, 30));
+    let leaf = |net: &mut Network| {
+        let leaf = net.node();
+        net.duplex(hub, leaf, link(10.0, 4, 25), wide(10.0, 4));
+        member(leaf)
+    };
+    let members = (0..receivers).map(|_| leaf(&mut net)).collect();
+    net.session(SessionSpec { alive: Some(Span::from_millis(40)), ..session(source, members) });
+    net
+}
+
 /// Builds a source, a router and receivers behind bottlenecks of 1 Mbit/s, each with competing flows.
 pub fn star(receivers: usize, background: Background) -> Network {
     let mut net = Network::new(7);

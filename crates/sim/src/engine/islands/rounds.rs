@@ -26,6 +26,7 @@ pub struct Rounds {
 #[derive(Debug)]
 struct Round {
     phase: Phase,
+    task: Task,
     number: usize,
     /// Last time to process.
     until: u64,
@@ -47,6 +48,15 @@ enum Phase {
     Over,
 }
 
+/// Task of an island in a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Task {
+    /// Process the entries of the calendar.
+    Entries,
+    /// Process what has no entries in the calendar yet; see [`Island::catch_up_all`].
+    Rest,
+}
+
 /// Number of looks at a change before a thread sleeps.
 const LOOKS: u32 = 1_000;
 
@@ -61,6 +71,7 @@ impl Rounds {
             lookahead,
             round: Mutex::new(Round {
                 phase,
+                task: Task::Entries,
                 number: 0,
                 until: 0,
                 horizon: 0,
@@ -99,9 +110,22 @@ impl Rounds {
             (0..2).for_each(|round| self.fetch(number, island, round));
             earliest = earliest.min(island.calendar.next_time().unwrap_or(NEVER));
         }
+        self.step(Task::Entries, until, earliest);
+    }
+
+    /// Processes everything up to `until` that has no entries in the calendar yet.
+    pub fn catch_up(&self, until: u64) {
+        match &self.islands[..] {
+            [island] => lock(island).catch_up_all(until),
+            _ => self.step(Task::Rest, until, until),
+        }
+    }
+
+    /// Takes part in the rounds of a step of the run.
+    fn step(&self, task: Task, until: u64, earliest: u64) {
         let mut round = lock(&self.round);
         assert!(round.phase == Phase::Idle, "a helper of this run has panicked");
-        round.until = until;
+        (round.task, round.until) = (task, until);
         self.begin(&mut round, earliest);
         drop(round);
         let end = self.take_part(0);
@@ -157,10 +181,13 @@ impl Rounds {
             };
             favourite = number;
             round.taken[number] = true;
-            let (this, until, horizon) = (round.number, round.until, round.horizon);
+            let (task, this, until, horizon) = (round.task, round.number, round.until, round.horizon);
             drop(round);
             let mut turn = Turn { rounds: self, is_complete: false };
-            let earliest = self.turn(number, this, until, horizon);
+            let earliest = match task {
+                Task::Entries => self.turn(number, this, until, horizon),
+                Task::Rest => self.turn_of_rest(number, this, until),
+            };
             turn.is_complete = true;
             let mut round = lock(&self.round);
             seen = self.changes.load(Ordering::Acquire);
@@ -192,6 +219,21 @@ impl Rounds {
         self.fetch(number, island, round + 1);
         island.border.horizon = horizon;
         island.run_to(until.min(horizon - 1));
+        let earliest = self.post(number, island, round);
+        earliest.min(island.calendar.next_time().unwrap_or(NEVER))
+    }
+
+    /// Processes a round of one island that ends the step.
+    fn turn_of_rest(&self, number: usize, round: usize, until: u64) -> u64 {
+        let island = &mut lock(&self.islands[number]);
+        self.fetch(number, island, round + 1);
+        island.catch_up_all(until);
+        self.post(number, island, round);
+        NEVER
+    }
+
+    /// Gives the packets of an island to the others. Returns the earliest arrival.
+    fn post(&self, number: usize, island: &mut Island, round: usize) -> u64 {
         let earliest = std::mem::replace(&mut island.border.earliest, NEVER);
         for (to, packets) in
             island.border.out.iter_mut().enumerate().filter(|(_, packets)| !packets.is_empty())
@@ -199,7 +241,7 @@ impl Rounds {
             let mail = &mut lock(&self.mail[round % 2][to * self.count() + number]);
             if mail.is_empty() { std::mem::swap(&mut **mail, packets) } else { mail.append(packets) }
         }
-        earliest.min(island.calendar.next_time().unwrap_or(NEVER))
+        earliest
     }
 
     /// Gives an island the packets that other islands sent in rounds like this one, even or odd.
