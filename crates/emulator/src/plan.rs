@@ -114,11 +114,11 @@ impl From<Topology> for EmulationPlan {
 }
 
 impl Groups {
-    /// Returns the number of groups in the list.
-    const fn named(&self) -> u64 {
+    /// Returns the groups in the list.
+    pub(crate) fn listed(&self) -> &[Ipv4Addr] {
         match self {
-            Groups::These(groups) => groups.len() as u64,
-            Groups::None | Groups::All | Groups::Joined => 0,
+            Groups::These(groups) => groups,
+            Groups::None | Groups::All | Groups::Joined => &[],
         }
     }
 }
@@ -189,7 +189,7 @@ impl EmulationPlan {
     /// [`EmulationPlan::memory`].
     pub fn estimate(&self) -> Estimate {
         let (hosts, nodes) = (self.hosts.len() as u64, u64::from(self.topology.nodes()));
-        let named: u64 = self.hosts.iter().map(|host| host.groups.named()).sum();
+        let named: u64 = self.hosts.iter().map(|host| host.groups.listed().len() as u64).sum();
         let tables = self.topology.edges().iter().map(|edge| memory::of_queue(&edge.spec.queue));
         let mut all = Estimate::new();
         all.add(nodes, "nodes", 200);

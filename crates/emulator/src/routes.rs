@@ -3,7 +3,7 @@
 use crate::igmp::Memberships;
 use crate::plan::{EmulationPlan, Groups, PlanError};
 use faircast_topology::{LinkId, NodeId, Topology, Trees};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 /// Value for "no link".
@@ -33,8 +33,11 @@ pub enum Ignored {
     NoRoom,
 }
 
-/// Maximum number of trees.
+/// Maximum numbers of trees and of listed groups.
 const MAX_TREES: usize = 10_000;
+const MAX_LISTED: usize = 10_000;
+/// Stands for the groups that are not listed.
+const OTHERS: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
 
 /// Routes of packets. The number of a link is its index in [`EmulationPlan::link_names`]. The number of a host is its index among
 /// the hosts.
@@ -51,7 +54,9 @@ pub(crate) struct Routes {
     /// Groups of each host by the plan, and memberships by reports.
     groups: Vec<Groups>,
     joined: Vec<Memberships>,
-    /// The trees that packets have used, by source and group.
+    /// The groups that a host lists or has joined. All other groups have the same members.
+    listed: BTreeSet<Ipv4Addr>,
+    /// The trees that packets have used, by source and group; [`OTHERS`] stands for all groups that are not listed.
     tree_of: BTreeMap<(usize, Ipv4Addr), u32>,
     trees: Vec<Tree>,
 }
@@ -82,6 +87,7 @@ impl Routes {
             node_of,
             host_at,
             next: Vec::new(),
+            listed: plan.hosts.iter().flat_map(|host| host.groups.listed()).copied().collect(),
             tree_of: BTreeMap::new(),
             trees: Vec::new(),
         };
@@ -99,6 +105,9 @@ impl Routes {
     /// Applies an IGMP message of a host.
     pub(crate) fn report(&mut self, host: usize, message: &[u8]) {
         for changed in self.joined[host].apply(message) {
+            if self.listed.len() < MAX_LISTED {
+                self.listed.insert(changed);
+            }
             for ((_, group), tree) in &self.tree_of {
                 self.trees[*tree as usize].is_outdated |= *group == changed;
             }
@@ -127,6 +136,7 @@ impl Routes {
     /// Returns the number of the tree from a source to the present members of a group. Packets on their way follow a tree that
     /// changes.
     fn tree(&mut self, source: usize, group: Ipv4Addr) -> Result<u32, Ignored> {
+        let group = if self.listed.contains(&group) { group } else { OTHERS };
         let known = self.tree_of.get(&(source, group)).copied();
         if let Some(tree) = known.filter(|tree| !self.trees[*tree as usize].is_outdated) {
             return Ok(tree);
@@ -172,6 +182,12 @@ impl Routes {
             Groups::These(groups) => groups.contains(&group),
             Groups::Joined => self.joined[host].receives(source, group),
         }
+    }
+
+    /// Returns the number of trees.
+    #[cfg(test)]
+    pub(crate) fn trees(&self) -> usize {
+        self.trees.len()
     }
 
     /// Returns the number of hosts.

@@ -191,6 +191,17 @@ fn trees_follow_reports_of_members_by_source() {
 }
 
 #[test]
+fn groups_that_no_host_lists_share_a_tree() {
+    let mut net = net(TREE);
+    for last in 0..200 {
+        let group = [239, 7, 7, last];
+        assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, group, 0, 100)), Ok(()));
+        assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, GROUP, 0, 100)), Ok(()));
+    }
+    assert_eq!(net.routes.trees(), 2);
+}
+
+#[test]
 fn watched_packets_are_counted_by_host_destination_and_port() {
     let mut net = net(TREE);
     let packet = udp(LEFT, GROUP, 0, 1000);
