@@ -1,4 +1,4 @@
-//! The watched directory: which of its files are complete.
+//! The watched directory: which of its files and directories are complete.
 
 use super::numbers::Version;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,8 +12,12 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A file that was in the directory before the watch counts as complete if it has not changed for this time.
+/// A directory that is filled in place, and a file that was there before the watch, counts as complete if it has not changed for
+/// this time.
 const SETTLED: Duration = Duration::from_secs(5);
+
+/// Interval at which such files and directories are looked at.
+const UNSURE_EVERY: Duration = Duration::from_secs(1);
 
 /// Longest wait for an event.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
@@ -28,8 +32,9 @@ pub struct Inbox {
     events: OwnedFd,
     /// Names of complete files, in the order of their completion.
     complete: VecDeque<String>,
-    /// Files without an event: their versions, and since when they have not changed.
+    /// Files and directories without an event of their completion: their versions, and since when they have not changed.
     unsure: BTreeMap<String, (Version, Instant)>,
+    unsure_at: Instant,
     /// Whether a file with an unusable name was found.
     pub has_unusable: bool,
 }
@@ -41,11 +46,16 @@ impl Inbox {
     /// If it cannot be watched or read.
     pub fn open(directory: &Path) -> io::Result<Inbox> {
         let events = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        let flags = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
+        let flags = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::CREATE | WatchFlags::ONLYDIR;
         inotify::add_watch(&events, directory, flags | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF)?;
-        let (complete, unsure) = (VecDeque::new(), BTreeMap::new());
-        let mut inbox =
-            Inbox { directory: directory.to_owned(), events, complete, unsure, has_unusable: false };
+        let mut inbox = Inbox {
+            directory: directory.to_owned(),
+            events,
+            complete: VecDeque::new(),
+            unsure: BTreeMap::new(),
+            unsure_at: Instant::now(),
+            has_unusable: false,
+        };
         inbox.scan()?;
         Ok(inbox)
     }
@@ -54,19 +64,27 @@ impl Inbox {
         self.directory.join(name)
     }
 
-    /// Returns the present version of a regular file, if it exists.
+    /// Returns the present version of a regular file or a directory, if it exists and can be read.
     pub fn version(&self, name: &str) -> Option<Version> {
-        let of = fs::symlink_metadata(self.path(name)).ok().filter(fs::Metadata::is_file)?;
-        Some(Version::new(name, &of))
+        let path = self.path(name);
+        let of = fs::symlink_metadata(&path).ok()?;
+        match of.is_dir() {
+            true => Version::of_directory(name, &path).ok(),
+            false => of.is_file().then(|| Version::new(name, &of)),
+        }
     }
 
-    /// Returns a complete file.
+    /// Returns a complete file or directory.
     ///
     /// # Errors
     /// If the directory cannot be read, or was removed.
     pub fn next(&mut self) -> io::Result<Option<Version>> {
         self.read_events()?;
-        let waiting = std::mem::take(&mut self.unsure);
+        let is_due = self.unsure_at.elapsed() >= UNSURE_EVERY;
+        let waiting = if is_due { std::mem::take(&mut self.unsure) } else { BTreeMap::new() };
+        if is_due {
+            self.unsure_at = Instant::now();
+        }
         for (name, (known, since)) in waiting {
             match self.version(&name) {
                 Some(now) if now == known && since.elapsed() >= SETTLED => self.complete.push_back(name),
@@ -83,7 +101,7 @@ impl Inbox {
         Ok(None)
     }
 
-    /// Tries this file again after the other files.
+    /// Tries this file or directory again after the others.
     pub fn put_back(&mut self, name: &str) {
         self.completed(name.to_owned());
     }
@@ -110,12 +128,17 @@ impl Inbox {
             if event.events().intersects(is_gone) {
                 return Err(io::Error::new(io::ErrorKind::NotFound, "the directory was moved or removed"));
             }
-            names.extend(event.file_name().map(|name| name.to_owned()));
+            // A new file is complete when it is closed. A new directory has no such event.
+            let is_new = event.events().contains(ReadFlags::CREATE);
+            if !is_new || event.events().contains(ReadFlags::ISDIR) {
+                names.extend(event.file_name().map(|name| (name.to_owned(), is_new)));
+            }
         }
-        for name in names {
+        for (name, is_new) in names {
             match name.into_string() {
-                Ok(name) if !is_temporary(&name) => self.completed(name),
-                Ok(_) => {}
+                Ok(name) if is_temporary(&name) => {}
+                Ok(name) if is_new => self.doubt(name),
+                Ok(name) => self.completed(name),
                 Err(_) => self.has_unusable = true,
             }
         }
@@ -128,7 +151,14 @@ impl Inbox {
         self.complete.push_back(name);
     }
 
-    /// Finds the files that may be complete although no event has reported it.
+    /// Waits until this file or directory does not change.
+    fn doubt(&mut self, name: String) {
+        if let Some(version) = self.version(&name) {
+            self.unsure.entry(name).or_insert((version, Instant::now()));
+        }
+    }
+
+    /// Finds the files and directories that may be complete although no event has reported it.
     fn scan(&mut self) -> io::Result<()> {
         for entry in fs::read_dir(&self.directory)? {
             let Ok(name) = entry?.file_name().into_string() else {
@@ -138,9 +168,7 @@ impl Inbox {
             if is_temporary(&name) || self.complete.contains(&name) {
                 continue;
             }
-            if let Some(version) = self.version(&name) {
-                self.unsure.entry(name).or_insert((version, Instant::now()));
-            }
+            self.doubt(name);
         }
         Ok(())
     }
@@ -177,13 +205,27 @@ mod tests {
             write(at(skipped), "1").expect("room");
         }
         fs::create_dir(at("folder")).expect("made");
+        write(at("folder/inner"), "1").expect("room");
+        fs::create_dir_all(dir.path().join("tree/sub")).expect("made");
+        write(dir.path().join("tree/sub/inner"), "12").expect("room");
+        rename(dir.path().join("tree"), at("tree")).expect("moved");
         write(at("gone"), "1").expect("room");
         fs::remove_file(at("gone")).expect("removed");
-        assert_eq!(names(&mut inbox), ["written", "moved"], "an early file may still change");
+        assert_eq!(names(&mut inbox), ["written", "moved", "tree"], "the others may still change");
         drop(growing);
         assert_eq!(names(&mut inbox), ["growing"]);
-        inbox.unsure.values_mut().for_each(|(_, since)| *since -= SETTLED);
-        assert_eq!(names(&mut inbox), ["early"]);
+        let pass = |inbox: &mut Inbox| {
+            inbox.unsure_at -= UNSURE_EVERY;
+            inbox.unsure.values_mut().for_each(|(_, since)| *since -= SETTLED);
+        };
+        write(at("folder/inner"), "12").expect("room");
+        pass(&mut inbox);
+        assert_eq!(names(&mut inbox), ["early"], "the directory has changed");
+        pass(&mut inbox);
+        assert_eq!(names(&mut inbox), ["folder"]);
+        let sent = inbox.version("tree");
+        write(at("tree/sub/inner"), "123").expect("room");
+        assert!(sent.is_some() && inbox.version("tree") != sent, "it is sent again");
         fs::remove_dir_all(&inside).expect("removed");
         assert!(inbox.next().is_err(), "the directory is gone");
     }

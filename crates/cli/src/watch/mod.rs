@@ -1,4 +1,4 @@
-//! `send --watch`: sends each completed file of a directory in a numbered session without feedback. Receivers find lost sessions by
+//! `send --watch`: sends each completed file and subdirectory of a directory in a numbered session. Receivers find lost sessions by
 //! the gaps in the numbers.
 
 mod inbox;
@@ -26,7 +26,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum pause.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// A directory whose files are sent.
+/// A directory whose files and subdirectories are sent.
 struct Watch {
     inbox: Inbox,
     numbers: Numbers,
@@ -56,7 +56,7 @@ impl Watch {
         Ok(Watch { inbox, numbers, sent_to: watched.sent_to.clone(), _lock: lock })
     }
 
-    /// Returns a complete file that was not sent.
+    /// Returns a complete file or directory that was not sent.
     fn next(&mut self) -> Result<Option<Version>, Failure> {
         while let Some(file) = self.inbox.next().map_err(Failure::system("watch the directory"))? {
             if !self.numbers.is_sent(&file) {
@@ -75,7 +75,7 @@ impl Watch {
             _ => Ok(()),
         };
         let stays = is_there && (self.sent_to.is_none() || moved.is_err());
-        self.numbers.keep_only(|name| self.inbox.version(name).is_some());
+        self.numbers.keep_only(|name| self.inbox.path(name).symlink_metadata().is_ok());
         self.numbers.sent(file, stays)?;
         let name = file.name.escape_debug();
         Ok(moved.err().map(|error| format!("{name} was sent, but cannot be moved: {error}; it stays")))
@@ -105,6 +105,7 @@ pub fn run(
     if resolved.config.one_way.is_some_and(|one_way| one_way.repeat == Repeat::Forever) {
         return Err(Usage::EndlessWatch.into());
     }
+    let answers = resolved.config.one_way.is_none();
     let mut watch = Watch::open(watched)?;
     let Resolved { config, output_options, mut warnings, hook, .. } = resolved;
     let Output { program, people, block, keyboard } = output;
@@ -131,6 +132,7 @@ pub fn run(
             is_sent = sent.as_ref().is_ok_and(|report| report.ok);
             sent
         });
+        let role = if answers { Role::Source } else { Role::Unanswered };
         let mut told = Vec::new();
         if is_sent {
             (pause, not_before) = (FIRST_PAUSE, Instant::now());
@@ -158,7 +160,7 @@ pub fn run(
         if !told.is_empty() {
             let output =
                 Output { program: &mut *program, people: &mut *people, block: block.clone(), keyboard };
-            let mut printer = session::printer(Role::Unanswered, &output_options, output, stop)?;
+            let mut printer = session::printer(role, &output_options, output, stop)?;
             told.into_iter().for_each(|text| printer.event(&Event::warning(text)));
         }
     }

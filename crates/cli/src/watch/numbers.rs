@@ -4,7 +4,8 @@ use super::record;
 use crate::failure::Failure;
 use crate::system;
 use serde::{Deserialize, Serialize};
-use std::fs::Metadata;
+use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,10 @@ const FILE: &str = ".faircast-watch.json";
 /// Maximum number of files that have a number and are not sent.
 const MAX_UNFINISHED: usize = 1_000;
 
-/// Identity of a version of a file.
+/// Maximum number of entries of a directory that identify its version.
+const MAX_ENTRIES: usize = 1 << 20;
+
+/// Identity of a version of a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     pub name: String,
@@ -27,6 +31,33 @@ impl Version {
     pub fn new(name: &str, of: &Metadata) -> Version {
         let (name, bytes) = (name.to_owned(), of.size());
         Version { name, bytes, modified_secs: of.mtime(), modified_nanos: of.mtime_nsec() }
+    }
+
+    /// Returns the version of a directory: the sum of the sizes and the latest time of modification of everything below it.
+    ///
+    /// # Errors
+    /// If the directory cannot be read, or has more than [`MAX_ENTRIES`] entries.
+    pub fn of_directory(name: &str, path: &Path) -> io::Result<Version> {
+        let mut version = Version::new(name, &fs::symlink_metadata(path)?);
+        let (mut pending, mut entries) = (vec![path.to_owned()], 0);
+        while let Some(directory) = pending.pop() {
+            for entry in fs::read_dir(directory)? {
+                let entry = entry?;
+                let of = entry.metadata()?;
+                version.bytes = version.bytes.saturating_add(of.size());
+                let modified = (of.mtime(), of.mtime_nsec());
+                (version.modified_secs, version.modified_nanos) =
+                    modified.max((version.modified_secs, version.modified_nanos));
+                if of.is_dir() {
+                    pending.push(entry.path());
+                }
+                entries += 1;
+                if entries > MAX_ENTRIES {
+                    return Err(io::Error::other(format!("{name} has more than {MAX_ENTRIES} entries")));
+                }
+            }
+        }
+        Ok(version)
     }
 }
 

@@ -3,6 +3,8 @@
 use crate::kit::{Stage, must};
 use crate::security;
 use faircast_testkit::{Lab, require_root};
+use std::fs;
+use std::time::{Duration, Instant};
 
 /// Needs a kernel: processes start and end while another process runs.
 #[test]
@@ -34,6 +36,42 @@ fn daemon_receives_further_sessions_after_a_stopped_source() {
     let ends: Vec<_> = receiver.all("done").map(|done| done["ok"] == true).collect();
     assert_eq!(ends, [true, false, true], "{receiver:?}");
     assert!(stage.has("r0", &small) && stage.has("r0", &image) && !stage.has("r0", &large));
+}
+
+/// Needs a kernel: events of a directory, and daemons on two hosts.
+#[test]
+fn files_and_directories_of_a_watched_directory_reach_daemons() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(2));
+    let (inbox, sent) = (stage.path("inbox"), stage.path("sent"));
+    must(fs::create_dir(&inbox));
+    must(fs::create_dir_all(stage.path("tree/sub")));
+    stage.file("file", 200_000);
+    stage.file("tree/sub/inner", 300_000);
+    let receivers = stage.recv_everywhere(&["--serve"]);
+    let watch = ["--watch", &stage.text("inbox"), "--sent-to", &stage.text("sent"), "--expect", "2"];
+    let source = stage.send(&[], &watch);
+    for name in ["file", "tree"] {
+        must(fs::rename(stage.path(name), inbox.join(name)));
+        let end = Instant::now() + Duration::from_secs(120);
+        while !sent.join(name).exists() {
+            assert!(Instant::now() < end, "{name} was not sent: {}", source.task.stdout());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    for mut process in receivers.into_iter().chain([source]) {
+        process.task.interrupt();
+        let ended = process.ends(20);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        let numbers: Vec<_> = ended.all("numbered").map(|event| event["number"].as_u64()).collect();
+        assert_eq!(numbers, [Some(1), Some(2)], "{ended:?}");
+    }
+    for (host, file) in
+        ["r0", "r1"].into_iter().flat_map(|host| ["file", "tree/sub/inner"].map(|file| (host, file)))
+    {
+        let got = must(fs::read(stage.path(host).join(file)));
+        assert!(got == must(fs::read(sent.join(file))), "{host} has another {file}");
+    }
 }
 
 /// Needs a kernel: two processes send to one group.
