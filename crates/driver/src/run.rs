@@ -87,6 +87,11 @@ pub(crate) trait Sockets {
     /// Whether no datagrams may be sent now.
     fn holds(&self) -> bool;
 
+    /// Whether the session may end. Otherwise errors of sent datagrams may still arrive.
+    fn may_end(&self) -> bool {
+        true
+    }
+
     /// Returns the time of the next attempt to send, or `moment` if that is earlier.
     fn until(&self, moment: Instant) -> Instant;
 
@@ -229,16 +234,17 @@ impl<'a> Attached<'a> {
         }
         std::iter::from_fn(|| endpoint.poll_event()).for_each(&mut *events);
         let holds = sockets.holds();
-        if endpoint.is_finished() && !holds {
+        let is_finished = endpoint.is_finished();
+        if is_finished && !holds && sockets.may_end() {
             return Ok(Next::Ended);
         }
         let now = clock.now();
         let wake = endpoint.poll_timeout(now);
-        let wake = if wake > now { Some(clock.instant(wake)) } else { None };
+        let wake = if wake > now && !is_finished { Some(clock.instant(wake)) } else { None };
         Ok(match wake {
             _ if !accepts => Next::Pause(Instant::now() + ROOM_CHECK),
             _ if received > 0 && sockets.reads_on() => Next::Now,
-            None if !holds => Next::Now,
+            None if !holds && !is_finished => Next::Now,
             wake => Next::Until(sockets.until(wake.unwrap_or_else(|| Instant::now() + LOOK_EVERY))),
         })
     }

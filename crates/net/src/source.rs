@@ -235,6 +235,15 @@ impl SourceSocket {
         self.udp.receive_buffer()
     }
 
+    /// Returns the number of bytes that were sent and are still in queues of this host, for example because no neighbour has
+    /// answered yet.
+    ///
+    /// # Errors
+    /// [`NetError::System`].
+    pub fn unsent(&self) -> Result<usize, NetError> {
+        self.udp.unsent()
+    }
+
     /// Returns the fill level of the receive buffer.
     ///
     /// # Errors

@@ -153,6 +153,11 @@ impl Udp {
         sys::backlog(self.as_fd()).map_err(NetError::system("reading the fill level of the receive buffer"))
     }
 
+    /// Returns the number of bytes that were sent and are still in queues of this host.
+    pub(crate) fn unsent(&self) -> Result<usize, NetError> {
+        sys::unsent(self.as_fd()).map_err(NetError::system("reading the fill level of the send buffer"))
+    }
+
     /// Sends datagrams of `segment` bytes; the last one may be shorter.
     pub(crate) fn send_batch(
         &self,

@@ -139,8 +139,11 @@ fn session_to_one_host_needs_a_static_neighbour_entry() {
     let no_arp = "nft add table arp diode && nft 'add chain arp diode input { type filter hook input priority 0; policy drop; }'";
     assert_eq!(Running::shell(stage.lab.sender(), no_arp).ends(10).code, 0);
     let send = || stage.send(&[&file], &["--one-way", "--rate", "20M", "--burst", "2"]);
-    let unresolved = send().ends(40);
-    assert!(unresolved.code == 3 && unresolved.message().contains("ip neigh replace"), "{unresolved:?}");
+    let short = stage.file("short", 20_000);
+    let short = stage.send(&[&short], &["--one-way", "--rate", "20M", "--repeat", "1", "--burst", "0"]);
+    for unresolved in [short.ends(40), send().ends(40)] {
+        assert!(unresolved.code == 3 && unresolved.message().contains("ip neigh replace"), "{unresolved:?}");
+    }
     stage.send(&[&file], &[]).ends(20).failed(2, "not a multicast address");
     stage.recv(0, "r0", &[]).ends(20).failed(2, "not a multicast address");
     let mac = "ip -o link show dev eth0 | sed 's/.*ether \\([0-9a-f:]*\\).*/\\1/'";

@@ -341,6 +341,13 @@ impl Sockets for Uplink {
         Ok(count)
     }
 
+    /// Whether no datagram waits for a neighbour. A session may be shorter than the time in which the system notices that no
+    /// neighbour answers.
+    fn may_end(&self) -> bool {
+        let unsent = self.socket.as_ref().and_then(|socket| socket.unsent().ok());
+        !self.options.reports_unresolved || unsent.unwrap_or(0) == 0
+    }
+
     /// Feedback datagrams arrive one at a time, so further datagrams are unlikely.
     fn reads_on(&self) -> bool {
         self.receives_data || self.batch.is_full()

@@ -267,6 +267,16 @@ fn parse_raw(address: *const libc::sockaddr) -> Option<IpAddr> {
     parse_address(bytes).map(|address| address.ip())
 }
 
+/// Returns the number of bytes that were sent and are still in queues of this host.
+pub(crate) fn unsent(fd: BorrowedFd<'_>) -> io::Result<usize> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the request writes an int, which is valid for writes during the call.
+    match unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ as _, &raw mut bytes) } {
+        0 => Ok(usize::try_from(bytes).unwrap_or(0)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 fn mtu(fd: BorrowedFd<'_>, name: &CStr) -> Option<u32> {
     // SAFETY: all-zero bytes are a valid `ifreq`, a plain C structure.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
