@@ -158,7 +158,7 @@ fn threads_that_share_a_run_do_not_change_its_results() {
     let large = [
         ("leaves = 4", "leaves = 20"),
         ("sources = 2", "sources = 20"),
-        ("1 Mbit/s\", delay", "100 Mbit/s\", delay"),
+        ("1 Mbit/s\", delay", "500 Mbit/s\", delay"),
         ("from = \"src2\"\nto = \"leaf*\"", "from = \"src[1-20]\"\nto = \"leaf[1-20]\""),
         ("duration = \"12 s\"\nwarmup = \"4 s\"\nseeds = 3", "duration = \"2 s\""),
         ("at = \"8 s\"", "at = \"1 s\""),

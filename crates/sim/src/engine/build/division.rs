@@ -37,8 +37,8 @@ const TOLERANCE: f64 = 1.03;
 const USELESS: f64 = 0.9;
 /// Cost of a packet that crosses between islands, in passages of links.
 const CROSSING: f64 = 3.0;
-/// Cost of a round, in passages of links.
-const ROUND: f64 = 100.0;
+/// Cost of a round, in passages of links: on a busy machine, a thread waits for the other.
+const ROUND: f64 = 300.0;
 /// Work of a packet on a last hop that only one session uses, in passages of links: such hops read packets from a log.
 const LOGGED: f64 = 0.15;
 /// Packets per second that a receiver's reports contribute, relative to its data.
