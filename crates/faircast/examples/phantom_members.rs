@@ -28,6 +28,7 @@ fn member(fake: &Fake, newest: Seq, hold: Span) -> Member {
         receivers: 1,
         done: 0,
         verified_bytes: 0,
+        resumed_bytes: 0,
         blocks_missing: 1,
         rate: 1e8,
         loss: 0.0,

@@ -428,7 +428,7 @@ pub struct ReceiverReport {
     pub receivers: u64,
     /// Number of verified bytes, including bytes of the manifest.
     pub verified_bytes: u64,
-    /// Number of bytes that the receiver had verified in an earlier run, as stated when it joined.
+    /// Number of bytes verified in an earlier run and not sent again, as the receiver states it.
     pub resumed_bytes: u64,
     /// Time to completion, or to the end of the session. It starts with the first data packet, or with the join if the receiver
     /// joined later.

@@ -150,7 +150,7 @@ pub struct MemberRecord {
     slow_since: Time,
     /// Arrival time of its first datagram.
     pub joined_at: Time,
-    /// Number of verified bytes when the member had verified the blocks of an earlier run.
+    /// Number of verified bytes from an earlier run.
     pub resumed_bytes: u64,
     /// Time of its completion.
     pub done_at: Option<Time>,
@@ -280,12 +280,10 @@ impl Members {
         };
         member.blocks_missing = report.blocks_missing;
         member.verified_bytes = report.verified_bytes;
+        member.resumed_bytes = report.resumed_bytes;
         member.dropped_local = report.dropped_local;
         member.unwritten_bytes = report.unwritten_bytes;
         member.rate = sensible(report.rate);
-        if member.activity.0 == Activity::Verifying {
-            member.resumed_bytes = report.verified_bytes;
-        }
         member.activity = (report.activity, report.percent);
         let work = (report.activity as u8, report.percent);
         if work > member.furthest {
@@ -631,7 +629,7 @@ impl MemberRecord {
             slow_reports: 0,
             slow_since: now,
             joined_at: now,
-            resumed_bytes: report.verified_bytes,
+            resumed_bytes: report.resumed_bytes,
             done_at: None,
             asked_symbols: 0,
             round_trip: round_trip::RoundTrip::default(),

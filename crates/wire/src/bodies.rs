@@ -302,6 +302,7 @@ body! {
         receivers: u32, "number of receivers represented by the sender: 1 for a receiver, all receivers downstream for a relay";
         done: u32, "number of these receivers that have everything";
         verified_bytes: u64, "number of verified bytes";
+        resumed_bytes: u64, "number of these bytes verified in an earlier run and not sent again";
         blocks_missing: u32, "number of missing blocks; of a relay: the most that one receiver behind it lacks";
         rate: BitRate, "received rate, in bit/s; not negative";
         loss: Fraction, "smoothed loss fraction, 0 to 1";

@@ -99,8 +99,7 @@ pub struct Announce {
     pub symbols_per_block: u16,
     /// First block of this session.
     pub first_block: u32,
-    /// Unwrapped (64-bit) number of the next packet of layer 0. A late joiner takes the upper 32 bits of packet numbers from
-    /// here.
+    /// Unwrapped (64-bit) number of the next packet of layer 0. A late joiner takes the upper 32 bits of packet numbers from it.
     pub next_seq: u64,
     /// Congestion-control scheme.
     pub scheme: u8,
@@ -324,6 +323,8 @@ pub struct Member {
     pub done: u32,
     /// Number of verified bytes.
     pub verified_bytes: u64,
+    /// Number of these bytes that the receiver verified in an earlier run and that are not sent again.
+    pub resumed_bytes: u64,
     /// Number of missing blocks.
     pub blocks_missing: u32,
     /// Received rate, in bit/s.

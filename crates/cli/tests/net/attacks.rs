@@ -263,6 +263,7 @@ fn member_of(from: ReceiverId, state: MemberState) -> Message<'static> {
         receivers: 1,
         done: 0,
         verified_bytes: u64::MAX >> 1,
+        resumed_bytes: 0,
         blocks_missing: 0,
         rate: 0.0,
         loss: 0.0,

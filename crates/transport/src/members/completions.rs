@@ -210,6 +210,7 @@ mod tests {
             receivers: 3,
             done: 0,
             verified_bytes: 0,
+            resumed_bytes: 0,
             blocks_missing: 1,
             rate: 8e6,
             loss: 0.0,

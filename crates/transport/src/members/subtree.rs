@@ -186,6 +186,7 @@ mod tests {
             receivers: 9,
             done: 4,
             verified_bytes: 0,
+            resumed_bytes: 0,
             blocks_missing: 1,
             rate: 8e6,
             loss: 0.0,

@@ -26,6 +26,7 @@ fn because(reason: u8, number: u64, state: MemberState) -> Report {
         receivers: 1,
         done: 0,
         verified_bytes: 0,
+        resumed_bytes: 0,
         blocks_missing: 1,
         rate: 0.0,
         loss: 0.0,

@@ -155,6 +155,7 @@ fn far_away(net: &mut Net, source: usize, number: u32) {
         receivers: 1,
         done: 0,
         verified_bytes: 0,
+        resumed_bytes: 0,
         blocks_missing: 1,
         rate: 0.0,
         loss: 0.0,

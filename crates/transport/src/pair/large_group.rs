@@ -164,6 +164,7 @@ impl Crowd {
                 receivers: 1,
                 done: 0,
                 verified_bytes: 0,
+                resumed_bytes: 0,
                 blocks_missing: u32::from(!self.complete),
                 rate: 0.0,
                 loss: 0.0,

@@ -63,6 +63,7 @@ impl Crowd {
                 receivers: 1,
                 done: 0,
                 verified_bytes: 0,
+                resumed_bytes: 0,
                 blocks_missing: 1,
                 rate: 0.0,
                 loss: 0.0,

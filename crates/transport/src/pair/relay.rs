@@ -220,6 +220,7 @@ fn joining(session: SessionId) -> Vec<u8> {
         receivers: 1,
         done: 0,
         verified_bytes: 0,
+        resumed_bytes: 0,
         blocks_missing: 0,
         rate: 0.0,
         loss: 0.0,

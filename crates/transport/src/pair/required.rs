@@ -15,7 +15,7 @@ fn path() -> Link {
     Link::millis(2).losing(0.01)
 }
 
-fn of<'a>(net: &'a Net, source: usize, host: &str) -> &'a ReceiverReport {
+pub(super) fn of<'a>(net: &'a Net, source: usize, host: &str) -> &'a ReceiverReport {
     let report = net.sources[source].report();
     let one = report.each.iter().find(|one| one.host == host);
     one.unwrap_or_else(|| panic!("nothing is said of {host}: {:?}", report.each))

@@ -1,5 +1,6 @@
 //! Receivers with slow disks: opening, writing and renaming take a long time.
 
+use super::required::of;
 use super::streams::LiveInput;
 use super::tree::branch;
 use super::*;
@@ -481,6 +482,9 @@ fn source_waits_for_a_receiver_with_slow_verification() {
         assert!(took > LONG + job * jobs, "{scheme}: {took:?} with {jobs} jobs");
         let report = net.receivers[0].report();
         assert!(report.refetched_bytes == 0, "{scheme}: {report:?}");
+        let source = net.sources[0].report();
+        assert_eq!(of(&net, 0, "host0").resumed_bytes, report.resumed_bytes, "{scheme}");
+        assert!(source.moved_bytes.abs_diff(report.moved_bytes) < 1_000, "{scheme}: {report:?} {source:?}");
     }
 }
 
@@ -523,6 +527,7 @@ fn restarted_receiver_stores_blocks_while_it_verifies_others() {
         net.assert_all_verified(0, 0..2);
         let report = net.receivers[0].report();
         assert!(report.resumed_bytes > 9_000_000 && report.refetched_bytes == 0, "{scheme}: {report:?}");
+        assert_eq!(of(&net, 0, "host0").resumed_bytes, report.resumed_bytes, "{scheme}");
         let sent = net.sources[0].report().repair_ratio;
         assert!(sent < 1.15, "{scheme}: {sent} of the content was sent");
     }

@@ -566,6 +566,7 @@ impl ReceiverSession {
             receivers,
             done,
             verified_bytes: stream.sink.verified_bytes(),
+            resumed_bytes: stream.sink.resumed_bytes().0,
             blocks_missing: stream.sink.missing(),
             rate: self.totals.rate.bps() as f32,
             loss: loss.unwrap_or(self.totals.lost as f32 / packets as f32),

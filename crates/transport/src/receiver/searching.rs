@@ -220,6 +220,7 @@ impl ReceiverSession {
             receivers: u32::from(self.setup.relay.is_none()),
             done: 0,
             verified_bytes: 0,
+            resumed_bytes: 0,
             blocks_missing: u32::MAX,
             rate: 0.0,
             loss: 0.0,

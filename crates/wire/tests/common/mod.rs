@@ -156,6 +156,7 @@ pub fn member() -> Member {
         receivers: 1,
         done: 0,
         verified_bytes: 1_000_000,
+        resumed_bytes: 400_000,
         blocks_missing: 12,
         rate: 9.5e6,
         loss: 0.25,

@@ -124,6 +124,7 @@ impl Crowd {
             receivers: 1,
             done: 0,
             verified_bytes: 0,
+            resumed_bytes: 0,
             blocks_missing: u32::from(state != MemberState::Done),
             rate: 1e8,
             loss: 0.0,
