@@ -6,7 +6,7 @@ use super::entry::section;
 pub use super::entry::{claims, counts, entry_path, figure_path, notes, what_was_run};
 use super::text::{Align, Grid};
 use crate::plot::scale::short;
-use crate::repro::{DOCUMENTS, Document, ReproOutcome, Reproduction, Verdict};
+use crate::repro::{DOCUMENTS, Document, Judged, ReproOutcome, Reproduction, Verdict};
 
 const ABOUT: &str = "Every figure and table is a scenario file with claims and their accepted ranges. \"published\" is the \
 number in the paper. \"no number\" marks a claim for which the paper has only a picture or a sentence; its range is our \
@@ -92,21 +92,39 @@ fn widths(all: &[Reproduction]) -> Grid {
 }
 
 /// Lists the claims that do not hold. Claims for which the paper contradicts itself are first.
+/// Returns the claims that fail, with the results of other settings and the known reasons.
 fn failures(all: &[Reproduction]) -> Block<'_> {
     let mut lines = Vec::new();
     for (verdict, why) in [(Verdict::Contradicts, " The paper contradicts itself."), (Verdict::Fails, "")] {
         for done in all {
+            let mut known = if verdict == Verdict::Fails { done.entry.known.as_str() } else { "" };
             for claim in done.outcome.claims.iter().filter(|claim| claim.verdict == verdict) {
                 let measured = claim.measured.map_or_else(|| "nothing".to_owned(), short);
                 let (id, name, accepted) = (&done.entry.id, &claim.name, claim.tolerance.words());
                 let published =
                     claim.published.map_or_else(String::new, |it| format!("published {}, ", short(it)));
-                lines
-                    .push(format!("{id}: {name}. Measured {measured}, {published}accepted {accepted}.{why}"));
+                let tried = tries(claim);
+                let known = match std::mem::take(&mut known) {
+                    "" => String::new(),
+                    known => format!(" {known}"),
+                };
+                lines.push(format!(
+                    "{id}: {name}. Measured {measured}, {published}accepted {accepted}.{why}{tried}{known}"
+                ));
             }
         }
     }
     if lines.is_empty() { Block::Text("", "No measured claim fails.".into()) } else { Block::List(lines) }
+}
+
+/// Returns a sentence about the values of a failing claim with other settings; empty without other settings.
+fn tries(claim: &Judged) -> String {
+    let values = claim.tried.iter().map(|other| other.measured);
+    let Some(least) = values.clone().reduce(f64::min) else { return String::new() };
+    let most = values.fold(least, f64::max);
+    let accepted = claim.tried.iter().filter(|other| other.accepted).count();
+    let (settings, least, most) = (claim.tried.len(), short(least), short(most));
+    format!(" Other settings: {settings}, with {least} to {most}, of which {accepted} are accepted.")
 }
 
 fn beginning<'a>(all: &'a [Reproduction], heading: &str) -> Vec<Block<'a>> {

@@ -26,7 +26,7 @@ pub use alternatives::Alternative;
 pub use registry::{
     Calculated, DOCUMENTS, Document, Embedded, Entry, NoSuchEntry, Open, Restated, entries, find,
 };
-pub use verdict::{Judged, ReproOutcome, Tolerance, Verdict};
+pub use verdict::{Judged, ReproOutcome, Tolerance, Tried, Verdict};
 
 use crate::edit::{Edit, EditError};
 use crate::figures::Named;
@@ -186,6 +186,7 @@ pub fn reproduce(
             let results = run(&scenario, &settings.options(), progress)?;
             let mut judged = judge(&scenario, &results);
             confirm(&mut judged, &scenario, &alternatives);
+            list_tries(&mut judged, &scenario, &alternatives);
             claims.extend(judged);
             figures.extend((embedded.figures)(&scenario, &results));
             Some(Run { scenario, results })
@@ -282,6 +283,19 @@ fn confirm(claims: &mut [Judged], scenario: &Scenario, alternatives: &[Alternati
         if choices.all(|it| it.1.when == When::Before || !it.1.concerns(&judged.name) || is_confirmed(it)) {
             judged.verdict = Verdict::Holds;
         }
+    }
+}
+
+/// Adds to each failing claim its values with the alternatives that concern it.
+fn list_tries(claims: &mut [Judged], scenario: &Scenario, alternatives: &[Alternative]) {
+    for judged in claims.iter_mut().filter(|claim| claim.verdict == Verdict::Fails) {
+        let concerned = |other: &&Alternative| scenario.choices()[other.choice].concerns(&judged.name);
+        let tried = |other: &Alternative| {
+            let measured = other.claims.iter().find(|claim| claim.name == judged.name)?.measured?;
+            let accepted = judged.tolerance.accepts(judged.published, measured);
+            Some(Tried { name: other.name.clone(), measured, accepted })
+        };
+        judged.tried = alternatives.iter().filter(concerned).filter_map(tried).collect();
     }
 }
 

@@ -182,7 +182,7 @@ what = "the link's delay"
 value = "20 ms"
 when = "after"
 why = "Nobody knows."
-claims = ["a rate that"]
+claims = ["a rate that", "much more"]
 alternative = [
     { name = "a slow link", set = { "topology.bottleneck.rate" = "300 kbit/s" } },
     { name = "a list", set = { "topology.bottleneck.rate" = ["200 kbit/s"] } },
@@ -301,6 +301,7 @@ fn reports_contain_published_values_measured_values_and_choices() {
     done.outcome.claims = judge(&scenario, &results);
     let claims = done.outcome.claims.clone();
     done.alternatives = vec![Alternative { choice: 0, name: "a slow link".into(), claims, seeds: 1 }];
+    list_tries(&mut done.outcome.claims, &scenario, &done.alternatives);
     done.run = Some(Run { scenario, results });
     let all = [done];
     let pages = page::documents(&all);
@@ -318,6 +319,7 @@ fn reports_contain_published_values_measured_values_and_choices() {
         "**Published result.**",
         "**Runs.**",
         "1 holds, 1 holds with a choice of ours, 1 contradicts itself, 1 fails",
+        " Other settings: 1, with ",
         "**Our choice.** The link's delay: 20 ms (chosen after",
         "seeds; each alternative: 1.",
         "| claim | accepted | as run | a slow link |",
@@ -325,6 +327,19 @@ fn reports_contain_published_values_measured_values_and_choices() {
         "| paper 000 | chapter 3 | 4 | 1 | 1 | 0 | 1 | 1 | 0 |",
     ] {
         assert!(markdown.contains(words), "no {words:?} in {markdown}");
+    }
+}
+
+/// `bench/results/papers.json` has the measured claims.
+#[test]
+fn figures_with_failing_claims_state_what_was_tried() {
+    let measured = include_str!("../../../../bench/results/papers.json");
+    let all: Vec<serde_json::Value> = serde_json::from_str(measured).expect("`bench/papers` wrote it");
+    for outcome in all {
+        let claims = outcome["claims"].as_array().expect("a list");
+        let entry = find(outcome["id"].as_str().expect("an id")).expect("it exists");
+        let is_explained = !entry.known.is_empty() || claims.iter().all(|claim| claim["verdict"] != "fails");
+        assert!(is_explained, "{} has failing claims without `known`", entry.id);
     }
 }
 

@@ -115,6 +115,17 @@ impl Tolerance {
     }
 }
 
+/// The value of a claim with an alternative of an open value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tried {
+    /// Name of the alternative.
+    pub name: String,
+    /// The mean over its runs.
+    pub measured: f64,
+    /// Whether the range of the claim includes the mean.
+    pub accepted: bool,
+}
+
 /// A claim and its measured value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
@@ -130,6 +141,9 @@ pub struct Judged {
     pub tolerance: Tolerance,
     /// The verdict.
     pub verdict: Verdict,
+    /// For a claim that fails: its values with the alternatives of open values. Not part of the JSON if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Tried>,
     /// Note for the reader; not part of the JSON.
     #[serde(skip)]
     pub note: String,
@@ -146,7 +160,7 @@ impl Judged {
         let (low, high) = estimate.interval();
         let verdict = tolerance.judge(published, &estimate);
         let (measured, interval) = (Some(estimate.mean), Some([low, high]));
-        Judged { name, published, measured, interval, tolerance, verdict, note: String::new() }
+        Judged { measured, interval, verdict, ..Judged::open(name, published, tolerance) }
     }
 
     /// Judges an order, `a` at most or at least `b`, by the differences of the two values in each run. The measured value remains
@@ -164,7 +178,8 @@ impl Judged {
     /// Returns a claim without a measurement.
     pub fn open(name: String, published: Option<f64>, tolerance: Tolerance) -> Judged {
         let (measured, interval, verdict) = (None, None, Verdict::Open);
-        Judged { name, published, measured, interval, tolerance, verdict, note: String::new() }
+        let (tried, note) = (Vec::new(), String::new());
+        Judged { name, published, measured, interval, tolerance, verdict, tried, note }
     }
 }
 
