@@ -2,10 +2,12 @@
 
 use crate::kit::{FAIRCAST, must};
 use faircast_testkit::{Company, Turn, require_root};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Too many datagrams for one receiver, whose link gets slower, and a session to the other one.
@@ -179,6 +181,169 @@ fn killed_emulation_leaves_nothing_and_another_stays() {
     assert_eq!(held, 0, "the keeper has open files");
     let (code, _, errors) = faircast(place.path(), &["emu", "down", id]);
     assert!(code == Some(2) && errors.contains("there is no emulated network"), "{errors}");
+}
+
+/// How an emulation ends under traffic.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    /// The run is killed.
+    RunKilled,
+    /// The run is interrupted.
+    RunInterrupted,
+    /// The keeper of a run is killed.
+    KeeperKilled,
+    /// A network that stays is removed.
+    Removed,
+}
+
+/// Needs a kernel: namespaces and processes of emulations.
+#[test]
+fn emulations_that_end_under_traffic_leave_nothing() {
+    end_under_traffic(4);
+}
+
+/// Needs a kernel: namespaces and processes of emulations.
+#[test]
+#[ignore = "it takes minutes"]
+fn fifty_emulations_that_end_under_traffic_leave_nothing() {
+    end_under_traffic(50);
+}
+
+/// Starts emulations with datagrams, a session and TCP, and ends them in all ways, beside one whose hosts have the same addresses.
+fn end_under_traffic(cycles: usize) {
+    let Some(_root) = require_root() else { return };
+    let _turn = must(Turn::take(Company::Shared));
+    let place = lab();
+    let up = || {
+        let (code, up, errors) = faircast(place.path(), &["emu", "up", "lab.toml", "--json"]);
+        assert_eq!(code, Some(0), "{errors}");
+        text(&up[0], "id")
+    };
+    let beside = up();
+    for cycle in 0..cycles {
+        let end = [End::RunKilled, End::RunInterrupted, End::KeeperKilled, End::Removed][cycle % 4];
+        let stays = matches!(end, End::Removed).then(up);
+        let network = stays.as_deref().map_or(vec!["lab.toml", "--flows"], |id| vec![id]);
+        let mut command = Command::new(FAIRCAST);
+        command.args(["emu", "run"]).args(network).current_dir(place.path()).stdout(Stdio::null());
+        command.args(["--", "b:", "iperf3", "-s", "--", "a:", "iperf3", "-c", "b", "-t", "600"]);
+        let mut run = must(command.stderr(Stdio::null()).spawn());
+        let network = with_traffic(place.path(), stays.as_deref(), &run);
+        let left = Remains::of(&network);
+        match end {
+            End::RunKilled => must(run.kill()),
+            End::RunInterrupted => signal(run.id(), Signal::INT),
+            End::KeeperKilled => signal(network["keeper"].as_u64().expect("a number") as u32, Signal::KILL),
+            End::Removed => {
+                let (code, _, errors) = faircast(place.path(), &["emu", "down", &text(&network, "id")]);
+                assert_eq!((code, errors.as_str()), (Some(0), ""));
+            }
+        }
+        let status = must(run.wait());
+        assert!(
+            status.code() == Some(1) || matches!(end, End::RunKilled) || status.code() == Some(3),
+            "{end:?}: {status}"
+        );
+        left.end(end);
+        let networks = networks(place.path());
+        assert!(networks.iter().all(|other| other["id"] != network["id"]), "{end:?}: {networks:?}");
+    }
+    // The hosts of the other emulations have the same addresses and groups.
+    let networks = networks(place.path());
+    let quiet = one(&networks, "id", &beside);
+    assert_eq!(quiet["load"]["packets"], 0, "packets of other emulations: {quiet}");
+    let left = Remains::of(quiet);
+    assert_eq!(faircast(place.path(), &["emu", "down", &beside]).0, Some(0));
+    left.end(End::Removed);
+}
+
+fn text(event: &Value, key: &str) -> String {
+    event[key].as_str().expect("a text").to_owned()
+}
+
+fn signal(process: u32, signal: Signal) {
+    let process = Pid::from_raw(process.cast_signed()).expect("a process ID");
+    must(kill_process(process, signal).map_err(std::io::Error::from));
+}
+
+fn networks(directory: &Path) -> Vec<Value> {
+    let (code, networks, errors) = faircast(directory, &["emu", "status", "--json"]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""));
+    networks.into_iter().filter(|event| event["event"] == "network").collect()
+}
+
+/// Waits until the network with this ID, or the network that a run has built, has carried packets.
+fn with_traffic(directory: &Path, id: Option<&str>, run: &Child) -> Value {
+    let is_meant = |network: &Value| match id {
+        Some(id) => network["id"] == id,
+        None => parent(network["keeper"].as_u64().expect("a number")) == Some(run.id()),
+    };
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let networks = networks(directory);
+        let found = networks.iter().find(|network| is_meant(network));
+        if let Some(network) = found.filter(|it| it["load"]["packets"].as_u64() > Some(1_000)) {
+            return network.clone();
+        }
+        assert!(Instant::now() < end, "no traffic: {found:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Returns the parent of a process.
+fn parent(process: u64) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
+/// The namespaces of an emulation. Devices, addresses and queues are in them.
+struct Remains(BTreeSet<PathBuf>);
+
+impl Remains {
+    fn of(network: &Value) -> Remains {
+        let hosts = network["hosts"].as_array().expect("a list").iter();
+        let files = hosts.map(|host| text(host, "namespace"));
+        let keeper = network["keeper"].as_u64().expect("a number");
+        let own = ["pid", "mnt"].map(|kind| format!("/proc/{keeper}/ns/{kind}"));
+        let remains = Remains(files.chain(own).map(|file| must(std::fs::read_link(file))).collect());
+        assert!(!remains.found().is_empty(), "a network that exists is found");
+        remains
+    }
+
+    /// Waits until no process is in the namespaces or holds them open, and none is mounted.
+    fn end(&self, how: End) {
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let found = self.found();
+            if found.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < end, "{how:?}: these namespaces remain: {found:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn found(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let processes = must(std::fs::read_dir("/proc")).filter_map(Result::ok).map(|it| it.path());
+        for process in processes {
+            // A process may end meanwhile. Other entries of /proc have no such folders.
+            let links =
+                ["ns", "fd"].iter().filter_map(|of| std::fs::read_dir(process.join(of)).ok()).flatten();
+            let links = links.filter_map(|link| std::fs::read_link(link.ok()?.path()).ok());
+            found.extend(
+                links
+                    .filter(|to| self.0.contains(to))
+                    .map(|to| format!("{}: {}", process.display(), to.display())),
+            );
+            let mounts = std::fs::read_to_string(process.join("mountinfo")).unwrap_or_default();
+            let is_ours = |line: &&str| {
+                line.contains(" net:[") && self.0.iter().any(|it| line.contains(&*it.to_string_lossy()))
+            };
+            found.extend(mounts.lines().filter(is_ours).map(str::to_owned));
+        }
+        found
+    }
 }
 
 /// Returns the processes whose arguments contain a text.
