@@ -103,8 +103,10 @@ pub enum SimUsage {
     /// No emulated network has this ID.
     #[error("there is no emulated network `{0}`; `faircast emu status` lists all")]
     NoEmulation(String),
-    /// A network that stays was named without programs, or with the flows of a scenario.
-    #[error("{0} is a network without flows; name programs, as in `faircast emu run {0} -- HOST: PROGRAM`")]
+    /// A network that stays was named without programs, with the flows of a scenario, or for a record.
+    #[error(
+        "{0} is a network without flows and record; name programs alone, as in `faircast emu run {0} -- HOST: PROGRAM`"
+    )]
     NoProgramInEmulation(String),
     /// A program has no host.
     #[error("`{word}` does not name a host; write `-- HOST: PROGRAM`, where HOST is one of: {known}")]

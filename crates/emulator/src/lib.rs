@@ -12,6 +12,7 @@
 //! | [`net`] | routes, links and packets in transit; without clock and devices |
 //! | [`ipv4`] | fields of packets that the emulator reads and changes |
 //! | [`run`] | devices and clock |
+//! | `samples` | states of the network at regular times |
 //! | [`sandbox`] | namespaces without names, which end with their processes |
 //!
 //! Emulated routers are invisible to IP, as switches are: they do not decrement the time to live.
@@ -22,12 +23,14 @@ pub mod net;
 pub mod plan;
 mod routes;
 pub mod run;
+mod samples;
 pub mod sandbox;
 mod sys;
 
 pub use faircast_topology::memory;
-pub use net::{Change, Delivery, Net, Tally};
+pub use net::{Change, Delivery, Net};
 pub use plan::{EmulationPlan, Groups, Host, PlanError};
 pub use routes::Ignored;
 pub use run::{Emulator, EmulatorError, Lateness, Report};
+pub use samples::{LinkSample, Sample, Tally};
 pub use sandbox::Namespace;

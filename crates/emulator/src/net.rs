@@ -6,6 +6,7 @@
 
 use crate::plan::{EmulationPlan, PlanError};
 use crate::routes::{Goal, Ignored, Routes};
+use crate::samples::{LinkSample, Tally};
 use crate::{igmp, ipv4};
 use faircast_aqm::{Dequeued, Ecn, Link, LinkCounts, LossSpec, OfferResult, Ticket};
 use faircast_core::rng::Rng;
@@ -44,15 +45,6 @@ pub struct Delivery<'a> {
     pub at: Time,
     /// The packet, with a congestion mark if a queue has marked it.
     pub bytes: &'a [u8],
-}
-
-/// Packets that have reached a host for a destination and port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
-    /// Number of packets.
-    pub packets: u64,
-    /// Bytes of IP packets.
-    pub bytes: u64,
 }
 
 /// A change of a link.
@@ -484,6 +476,17 @@ impl Net {
     /// Panics if the link does not exist.
     pub fn link(&self, number: usize) -> LinkCounts {
         self.lines[number].link.counts()
+    }
+
+    /// Returns the states of all links at `now`, in the order of [`EmulationPlan::link_names`]. The driver has taken the packets
+    /// that are due by `now`.
+    pub fn sample(&self, now: Time) -> Vec<LinkSample> {
+        let sample = |Line { link, .. }: &Line| {
+            let (waiting, waiting_bytes) = link.waiting(now);
+            let departed_bytes = link.departed_bytes(now);
+            LinkSample { waiting, waiting_bytes, departed_bytes, counts: link.counts() }
+        };
+        self.lines.iter().map(sample).collect()
     }
 
     /// Returns the number of packets in transit or in queues.

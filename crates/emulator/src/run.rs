@@ -4,8 +4,9 @@
 //! shortly before the next arrival and then polls the clock. If permitted, it runs with real-time priority. The [`Report`] of a
 //! run contains the lateness of packets. On a busy machine, check the lateness before you trust a measurement.
 
-use crate::net::{Change, Entries, Net, Tally};
+use crate::net::{Change, Entries, Net};
 use crate::plan::{EmulationPlan, Host, PlanError};
+use crate::samples::{LinkSample, Sample, Samples, Tally};
 use crate::sandbox::Namespace;
 use crate::sys::{self, Tun, Watch};
 use faircast_aqm::LinkCounts;
@@ -40,6 +41,7 @@ pub struct Emulator {
     begin: Instant,
     /// Changes of links, in the order of their times.
     changes: VecDeque<(Time, u32, Change)>,
+    samples: Samples,
     /// For each device, a time at which no packet waited in it.
     empty: Vec<Time>,
     report: Report,
@@ -192,6 +194,7 @@ impl Emulator {
             buffer,
             begin: Instant::now(),
             changes: VecDeque::new(),
+            samples: Samples::none(),
             empty,
             report,
         })
@@ -217,6 +220,21 @@ impl Emulator {
         self.net.watched()
     }
 
+    /// Samples the network at this interval from now on, in place of all samples before.
+    pub fn sample_every(&mut self, interval: Span) {
+        self.samples = Samples::from(self.now(), interval);
+    }
+
+    /// Returns the latest samples, from this number on. Their memory is bounded, so the oldest ones may be gone.
+    pub fn samples(&self, from: u64) -> impl Iterator<Item = &Sample> {
+        self.samples.since(from)
+    }
+
+    /// Returns the present states of the links, in the order of the plan.
+    pub fn links(&self) -> Vec<LinkSample> {
+        self.net.sample(self.now())
+    }
+
     /// Requests real-time priority for the calling thread. [`Emulator::run`] does so itself; a thread that measures its own times
     /// does it before.
     pub fn hurry(&mut self) {
@@ -236,7 +254,8 @@ impl Emulator {
             self.deliver();
             let before = self.now();
             let change = self.changes.front().map_or(Time::NEVER, |(at, ..)| *at);
-            let left = self.net.next().min(change).since(before + AWAKE).min(NAP);
+            let next = self.net.next().min(change).min(self.samples.due());
+            let left = next.since(before + AWAKE).min(NAP);
             let ready = watch.wait(Duration::from_nanos(left.as_nanos())).map_err(EmulatorError::Broken)?;
             let now = self.now();
             let has_slept = now.since(before) > SLEPT;
@@ -268,12 +287,15 @@ impl Emulator {
         loop {
             let now = self.now();
             let Some(delivery) = self.net.due(now) else {
-                let Some(&(_, link, change)) = self.changes.front().filter(|(at, ..)| *at <= now) else {
-                    return;
-                };
-                self.changes.pop_front();
-                self.net.change(now, link, change);
-                continue;
+                if let Some(&(_, link, change)) = self.changes.front().filter(|(at, ..)| *at <= now) {
+                    self.changes.pop_front();
+                    self.net.change(now, link, change);
+                    continue;
+                }
+                while self.samples.due() <= now {
+                    self.samples.push(self.net.sample(now), self.net.watched().to_vec());
+                }
+                return;
             };
             self.report.lateness.add(now.since(delivery.at));
             if self.tuns[delivery.host].write(delivery.bytes).is_err() {

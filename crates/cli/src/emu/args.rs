@@ -55,7 +55,7 @@ pub struct Building {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast emu run lab.toml\n  \
-    faircast emu run lab.toml --omit --set \"duration=30 s\"\n  \
+    faircast emu run lab.toml --omit --set \"duration=30 s\" --out record\n  \
     faircast emu run lab.toml -- leaf1: iperf3 -s -1 -- src1: iperf3 -c leaf1\n  \
     faircast emu run emu-3f2a -- src1: ping -c 3 leaf2     in a network of `faircast emu up`\n\n\
     A program starts when the one before it waits or has ended. The run ends when all programs have ended; then the network \
@@ -76,7 +76,10 @@ pub struct EmuRun {
     /// End programs that still run after this time, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = values::span)]
     pub timeout: Option<Duration>,
-    /// Print output and results as JSON, one object per line
+    /// Directory for the record: rates and queues over time as `sim run` writes them
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+    /// Print output, the state of each second and results as JSON, one object per line
     #[arg(long)]
     pub json: bool,
     /// Programs: `HOST: PROGRAM ARGUMENTS`, separated by `--`

@@ -5,9 +5,9 @@ use super::keeper::State;
 use super::network::Network;
 use super::traffic::{self, Clock, End, Prepared, Running};
 use crate::failure::Failure;
-use faircast_core::time::{Span, Time};
+use faircast_core::time::Time;
 use faircast_emulator::Namespace;
-use faircast_experiments::scenario::{RealFlow, RealFlows, Traffic};
+use faircast_experiments::scenario::{RealFlow, RealFlows, RealReceiver, Traffic};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -183,10 +183,9 @@ impl Flows {
     }
 
     /// Starts the flows. The run begins now.
-    pub fn start(&mut self) -> Clock {
+    pub fn start(&mut self) {
         let clock = Clock { begin: Instant::now(), end: self.end, stop: Arc::clone(&self.stop) };
         self.running = self.prepared.drain(..).map(|prepared| prepared.start(&clock)).collect();
-        clock
     }
 
     /// Starts and stops programs of sessions by their times.
@@ -299,22 +298,23 @@ pub struct FlowRate {
     pub rate: f64,
 }
 
-/// Returns the rates between two states.
-pub fn rates(real: &RealFlows, before: &State, after: &State, window: Span) -> Vec<FlowRate> {
-    let mut bytes = before.watched.iter().zip(&after.watched).map(|(before, after)| after - before);
-    let mut rates = Vec::new();
-    for flow in &real.flows {
-        for receiver in &flow.to {
-            let bytes: u64 = bytes.by_ref().take(layers(flow) as usize).sum();
-            rates.push(FlowRate {
-                flow: flow.group.clone(),
-                copy: flow.copy,
-                receiver: receiver.host.clone(),
-                rate: bytes as f64 * 8.0 / window.as_secs_f64().max(1e-9),
-            });
-        }
-    }
-    rates
+/// Returns the bytes that reached each receiver of each flow, from the counts of the watched packets.
+pub fn received(real: &RealFlows, watched: &[u64]) -> Vec<u64> {
+    let mut watched = watched.iter();
+    let flows = real.flows.iter().flat_map(|flow| flow.to.iter().map(|_| layers(flow) as usize));
+    flows.map(|layers| watched.by_ref().take(layers).sum()).collect()
+}
+
+/// Returns the rates of `bytes` that reached each receiver of each flow within some seconds.
+pub fn rates(real: &RealFlows, bytes: impl Iterator<Item = u64>, seconds: f64) -> Vec<FlowRate> {
+    let receivers = real.flows.iter().flat_map(|flow| flow.to.iter().map(move |receiver| (flow, receiver)));
+    let rate = |((flow, receiver), bytes): ((&RealFlow, &RealReceiver), u64)| FlowRate {
+        flow: flow.group.clone(),
+        copy: flow.copy,
+        receiver: receiver.host.clone(),
+        rate: bytes as f64 * 8.0 / seconds,
+    };
+    receivers.zip(bytes).map(rate).collect()
 }
 
 /// Returns the reason that the last lines of a program give for its end.

@@ -4,7 +4,9 @@
 
 use crate::failure::Failure;
 use faircast_core::time::Span;
-use faircast_emulator::{Change, EmulationPlan, Emulator, Namespace, Report, sandbox};
+use faircast_emulator::{
+    Change, EmulationPlan, Emulator, LinkSample, Namespace, Report, Sample, Tally, sandbox,
+};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fs;
@@ -24,14 +26,18 @@ pub const NAME: &str = "faircast-emu-keeper";
 pub const SOCKET: &str = "faircast-emu/";
 /// Request to remove the network. Every request is answered with the state.
 pub const END: &str = "end";
-/// Request to begin a run, in which links change.
+/// Request to begin a run, in which links change and which is sampled.
 pub const BEGIN: &str = "begin";
+/// Request for the samples from a number on, which follows after a space.
+pub const SAMPLES: &str = "samples";
 /// First line of a keeper whose network is built.
 pub const READY: &str = "ready";
 /// Longest permitted lateness of 99 % of the packets.
 const MAX_LATE_US: f64 = 1_000.0;
 /// Largest permitted share of time in which the keeper waits for a processor.
 const MAX_WAIT: f64 = 0.01;
+/// Shortest interval of samples.
+const MIN_INTERVAL: Span = Span::from_millis(1);
 /// Time in which a client must send its request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -51,6 +57,8 @@ pub struct Order {
     pub bound: bool,
     /// Packets to count: number of the receiving host, destination, port.
     pub watched: Vec<(usize, Ipv4Addr, u16)>,
+    /// Interval of samples in seconds.
+    pub sample_every: f64,
 }
 
 /// State of a network, as the keeper reports it.
@@ -66,6 +74,20 @@ pub struct State {
     /// Bytes of the watched packets.
     pub watched: Vec<u64>,
     pub load: Load,
+    /// The requested samples.
+    pub samples: Vec<Sampled>,
+}
+
+/// State of a run at a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sampled {
+    pub number: u64,
+    /// Time since the beginning of the run.
+    pub seconds: f64,
+    /// States of the links, in the order of the topology.
+    pub links: Vec<LinkState>,
+    /// Bytes of the watched packets.
+    pub watched: Vec<u64>,
 }
 
 /// A host of a network.
@@ -77,14 +99,42 @@ pub struct HostState {
     pub descriptor: i32,
 }
 
-/// Counts of a link.
+/// Counts of a link, and its queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkState {
     pub offered: u64,
+    pub accepted: u64,
     pub bytes: u64,
-    pub dropped: u64,
+    pub departed: u64,
+    pub overflow: u64,
+    pub early: u64,
     pub marked: u64,
     pub lost: u64,
+    pub waiting: u32,
+    pub waiting_bytes: u64,
+}
+
+impl LinkState {
+    fn of(sample: &LinkSample) -> LinkState {
+        let LinkSample { waiting, waiting_bytes, departed_bytes, counts } = *sample;
+        LinkState {
+            offered: counts.offered,
+            accepted: counts.accepted,
+            bytes: counts.accepted_bytes,
+            departed: departed_bytes,
+            overflow: counts.overflow,
+            early: counts.early,
+            marked: counts.marked,
+            lost: counts.lost,
+            waiting,
+            waiting_bytes,
+        }
+    }
+
+    /// Returns the number of packets that the queue has dropped.
+    pub const fn dropped(&self) -> u64 {
+        self.overflow + self.early
+    }
 }
 
 /// How well this machine keeps up with the network.
@@ -134,6 +184,13 @@ struct Request {
     answered: Receiver<()>,
 }
 
+impl Request {
+    /// Returns the number of the first requested sample.
+    fn samples(&self) -> Option<u64> {
+        self.what.strip_prefix(SAMPLES)?.trim().parse().ok()
+    }
+}
+
 /// Runs as a keeper: builds the network of the order on standard input, and prints `ready`, or the reason why this is impossible.
 ///
 /// # Errors
@@ -156,6 +213,7 @@ struct Keeper {
     plan: EmulationPlan,
     emulator: Emulator,
     changes: Vec<(Span, u32, Change)>,
+    sample_every: Span,
     namespaces: Arc<Vec<Namespace>>,
     listener: UnixListener,
     began: Instant,
@@ -198,6 +256,7 @@ impl Keeper {
                 .ok_or(format!("there is no link {link}"))
         };
         let changes = order.changes.iter().map(change).collect::<Result<Vec<_>, String>>()?;
+        let sample_every = Span::from_secs_f64(order.sample_every).max(MIN_INTERVAL);
         emulator.hurry();
         let (namespaces, began) = (Arc::new(namespaces), Instant::now());
         Ok(Keeper {
@@ -205,6 +264,7 @@ impl Keeper {
             plan,
             emulator,
             changes,
+            sample_every,
             namespaces,
             listener,
             began,
@@ -243,9 +303,10 @@ impl Keeper {
         for request in requests {
             if request.what == BEGIN {
                 self.emulator.schedule(self.changes.iter().copied());
+                self.emulator.sample_every(self.sample_every);
             }
             // A client that is gone needs no answer.
-            let _ = request.answer.send(self.state());
+            let _ = request.answer.send(self.state(request.samples()));
             if request.what == END {
                 let _ = request.answered.recv_timeout(PATIENCE);
                 ends = true;
@@ -254,26 +315,28 @@ impl Keeper {
         ends
     }
 
-    fn state(&self) -> State {
+    fn state(&self, samples: Option<u64>) -> State {
         let report = self.emulator.report();
         let hosts = self.plan.hosts().zip(self.namespaces.iter()).map(|((name, host), namespace)| {
             HostState { name, address: host.address, descriptor: namespace.descriptor() }
         });
-        let links = report.links.iter().map(|(_, counts)| LinkState {
-            offered: counts.offered,
-            bytes: counts.accepted_bytes,
-            dropped: counts.overflow + counts.early,
-            marked: counts.marked,
-            lost: counts.lost,
-        });
+        let watched = |tallies: &[Tally]| tallies.iter().map(|tally| tally.bytes).collect();
+        let sampled = |sample: &Sample| Sampled {
+            number: sample.number,
+            seconds: sample.at.as_secs_f64(),
+            links: sample.links.iter().map(LinkState::of).collect(),
+            watched: watched(&sample.watched),
+        };
+        let samples = samples.map(|from| self.emulator.samples(from).map(sampled).collect());
         State {
             id: self.order.id.clone(),
             title: self.order.title.clone(),
             seconds: self.began.elapsed().as_secs_f64(),
             hosts: hosts.collect(),
-            links: links.collect(),
-            watched: self.emulator.watched().iter().map(|tally| tally.bytes).collect(),
+            links: self.emulator.links().iter().map(LinkState::of).collect(),
+            watched: watched(self.emulator.watched()),
             load: self.load(&report),
+            samples: samples.unwrap_or_default(),
         }
     }
 
@@ -370,7 +433,8 @@ impl Clients {
         }
         self.interrupt.store(true, Ordering::Relaxed);
         let Ok(mut state): Result<State, _> = state.recv() else { return Ok(()) };
-        for namespace in self.namespaces.iter() {
+        let counted = if state.samples.is_empty() { &self.namespaces[..] } else { &[] };
+        for namespace in counted {
             state.load.lost_outside += namespace.inside(dropped_at_devices)?;
         }
         writeln!(&mut &*client, "{}", serde_json::to_string(&state).map_err(io::Error::other)?)

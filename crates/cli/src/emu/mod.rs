@@ -14,6 +14,8 @@
 //! | [`network`] | starting, finding and removing networks |
 //! | [`guests`] `nursery` | programs on hosts; the thread that starts processes |
 //! | `flows` `traffic` | flows of the scenario: sessions as programs, TCP and UDP |
+//! | `lab` | a scenario, ready to be emulated |
+//! | `live` | live view and record of a run |
 //! | `outcome` | results, as tables and JSON |
 //! | [`worlds`] | `compare --worlds` |
 
@@ -21,6 +23,8 @@ pub mod args;
 mod flows;
 pub mod guests;
 pub mod keeper;
+mod lab;
+mod live;
 mod network;
 mod nursery;
 mod outcome;
@@ -28,23 +32,21 @@ mod traffic;
 pub mod worlds;
 
 use crate::failure::{Failure, unwritten};
-use crate::sim::running;
+use crate::json;
+use crate::sim::files;
 use crate::sim_usage::SimUsage;
-use crate::{json, system};
 use args::{Building, EmuCommand, EmuDown, EmuRun, EmuStatus, EmuUp};
 use faircast_core::time::Time;
-use faircast_emulator::EmulationPlan;
-use faircast_experiments::scenario::{RealFlows, Scenario};
-use faircast_topology::Topology;
+use faircast_experiments::results::Results;
 use flows::Flows;
 use guests::{Guest, Guests, Heard, Program, Stream};
-use keeper::{Order, State};
+use lab::Lab;
+use live::{Live, Record};
 use network::Network;
-use outcome::{Ended, Measured, Printer};
+use outcome::{Ended, Printer};
 use std::ffi::OsString;
 use std::io::Write;
-use std::net::Ipv4Addr;
-use std::path::Path;
+use std::num::NonZeroUsize;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -53,8 +55,6 @@ use std::time::{Duration, Instant};
 
 /// Interval at which a run looks at its programs.
 const TURN: Duration = Duration::from_millis(5);
-/// Maximum number of hosts, each of which is a namespace.
-const MAX_HOSTS: usize = 1_000;
 
 /// Runs as a part of an emulation, if this program was started under the name of a part.
 pub fn called(words: Vec<OsString>) -> Option<Result<(), Failure>> {
@@ -75,60 +75,6 @@ pub fn run(command: EmuCommand, out: &mut impl Write, stop: &AtomicBool) -> Resu
         EmuCommand::Up(typed) => up(&typed, out),
         EmuCommand::Down(typed) => down(&typed, out),
         EmuCommand::Status(typed) => status(&typed, out),
-    }
-}
-
-/// A scenario, ready to be emulated.
-struct Lab {
-    scenario: Scenario,
-    topology: Topology,
-    hosts: Vec<(String, Ipv4Addr)>,
-    real: RealFlows,
-    seed: u64,
-    mtu: u16,
-}
-
-impl Lab {
-    fn read(file: &Path, typed: &Building) -> Result<Lab, Failure> {
-        let scenario = running::read(file, &typed.set, typed.max_memory)?;
-        running::warn(&scenario);
-        if scenario.points().len() > 1 {
-            return Err(SimUsage::EmulatedSweep(scenario.points().len()).into());
-        }
-        let seed = typed.seed.or(scenario.seeds().first().copied()).unwrap_or(1);
-        let topology = scenario.layout(0, seed).topology().map_err(SimUsage::HostThatForwards)?;
-        let plan = EmulationPlan::from(topology.clone());
-        let hosts: Vec<_> = plan.hosts().map(|(name, host)| (name, host.address)).collect();
-        if hosts.len() > MAX_HOSTS {
-            return Err(SimUsage::TooManyEmulatedHosts { hosts: hosts.len(), most: MAX_HOSTS }.into());
-        }
-        let real = scenario.real_flows(0, seed);
-        if real.flows.len() > flows::MAX_FLOWS {
-            return Err(
-                SimUsage::TooManyEmulatedFlows { flows: real.flows.len(), most: flows::MAX_FLOWS }.into()
-            );
-        }
-        let largest = real.flows.iter().map(|flow| flow.packet).max().unwrap_or(0);
-        Ok(Lab { scenario, topology, hosts, real, seed, mtu: typed.mtu.max(largest) })
-    }
-
-    fn order(&self, typed: &Building, bound: bool) -> Order {
-        Order {
-            id: format!("emu-{:04x}", system::random() as u16),
-            title: self.scenario.title().to_owned(),
-            network: self.topology.to_string(),
-            mtu: self.mtu,
-            seed: self.seed,
-            memory: typed.max_memory,
-            bound,
-            changes: self
-                .real
-                .changes
-                .iter()
-                .map(|(at, link, text)| (at.as_secs_f64(), *link, text.clone()))
-                .collect(),
-            watched: flows::watched(&self.real, &self.hosts),
-        }
     }
 }
 
@@ -194,7 +140,7 @@ fn run_programs(typed: &EmuRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     let named = typed.network.to_str().filter(|_| !typed.network.exists()).unwrap_or_default();
     if let Ok(network) = network::find(named) {
         network::require_root()?;
-        if typed.words.is_empty() || typed.flows {
+        if typed.words.is_empty() || typed.flows || typed.out.is_some() {
             return Err(SimUsage::NoProgramInEmulation(network.id).into());
         }
         let state = network.state()?;
@@ -226,27 +172,30 @@ fn run_programs(typed: &EmuRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     let bound = network::bound(&lab.order(&typed.building, true))?;
     let state = bound.network.state()?;
     let guests = Guests::new(&bound.network, &state.hosts)?;
-    let mut session = Session::new(&guests, typed.timeout);
-    match has_flows {
-        false => follow(&mut session, &programs, None, &mut printer, stop)?,
-        true => {
-            let run = FlowRun::prepare(&lab, &bound.network, &state, &guests)?;
-            let measured = run.follow(&lab, &mut session, &programs, &mut printer, stop)?;
-            printer.measured(&measured)?;
-        }
+    let flows = if has_flows { Some(lab.flows(&bound.network, &state, &guests)?) } else { None };
+    let record = if typed.out.is_some() { Record::Whole } else { Record::Rates };
+    let mut run = Run { live: Live::begin(&lab, &bound.network, record)?, flows };
+    follow(&mut Session::new(&guests, typed.timeout), &programs, Some(&mut run), &mut printer, stop)?;
+    if has_flows {
+        printer.measured(&run.live.measured())?;
+    }
+    if let Some(directory) = &typed.out {
+        let took = Duration::from_secs_f64(bound.network.state()?.seconds);
+        files::run(Some(&run.live.results()), &[], directory, Some(NonZeroUsize::MIN), took)?;
     }
     printer.conclude(&bound.network.state()?.load)
 }
 
 /// Emulates the flows of a scenario without other programs. Returns the results, and how well this machine kept up.
-fn measure(lab: &Lab, typed: &Building, stop: &AtomicBool) -> Result<(Measured, keeper::Load), Failure> {
+fn measure(lab: &Lab, typed: &Building, stop: &AtomicBool) -> Result<(Results, keeper::Load), Failure> {
     let bound = network::bound(&lab.order(typed, true))?;
     let state = bound.network.state()?;
     let guests = Guests::new(&bound.network, &state.hosts)?;
-    let run = FlowRun::prepare(lab, &bound.network, &state, &guests)?;
+    let flows = Some(lab.flows(&bound.network, &state, &guests)?);
+    let mut run = Run { live: Live::begin(lab, &bound.network, Record::Whole)?, flows };
     let (mut session, mut nothing) = (Session::new(&guests, None), std::io::sink());
-    let measured = run.follow(lab, &mut session, &[], &mut Printer::new(&mut nothing, false), stop)?;
-    Ok((measured, bound.network.state()?.load))
+    follow(&mut session, &[], Some(&mut run), &mut Printer::silent(&mut nothing), stop)?;
+    Ok((run.live.results(), bound.network.state()?.load))
 }
 
 /// Programs of a run, and how they end.
@@ -262,57 +211,36 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The flows of a run, with the states of the network at the warm-up and at the end.
-struct FlowRun<'a> {
-    flows: Flows,
-    network: &'a Network,
-    warmup: Time,
-    end: Time,
-    states: Vec<(Time, State)>,
+/// A run of a scenario.
+struct Run<'a> {
+    live: Live<'a>,
+    flows: Option<Flows>,
 }
 
-impl<'a> FlowRun<'a> {
-    fn prepare(
-        lab: &Lab,
-        network: &'a Network,
-        state: &State,
-        guests: &Guests,
-    ) -> Result<FlowRun<'a>, Failure> {
-        let end = Time::from_secs_f64(lab.scenario.duration(0));
-        let flows = Flows::prepare(&lab.real, network, (state, guests), (end, lab.seed))?;
-        Ok(FlowRun { flows, network, warmup: lab.scenario.warmup(0), end, states: Vec::new() })
-    }
-
-    /// Runs the flows beside programs. Returns the results of the flows.
-    fn follow<W: Write>(
-        mut self,
-        lab: &Lab,
-        session: &mut Session<'_>,
-        programs: &[Program],
-        printer: &mut Printer<'_, W>,
-        stop: &AtomicBool,
-    ) -> Result<Measured, Failure> {
-        let ended = follow(session, programs, Some(&mut self), printer, stop);
-        let finished = self.flows.finish();
-        ended.and(finished)?;
-        let [before, after] = &self.states[..] else { unreachable!("a run has both states at its end") };
-        Ok(Measured::new(&lab.real, &lab.topology, before, after))
-    }
-}
-
-/// Runs flows and programs until all of them have ended.
+/// Runs flows and programs until all of them have ended, and ends the flows.
 fn follow<W: Write>(
     session: &mut Session<'_>,
     programs: &[Program],
-    mut run: Option<&mut FlowRun<'_>>,
+    mut run: Option<&mut Run<'_>>,
+    printer: &mut Printer<'_, W>,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let ended = follow_all(session, programs, run.as_deref_mut(), printer, stop);
+    let flows = run.and_then(|run| run.flows.take());
+    ended.and(flows.map_or(Ok(()), Flows::finish))
+}
+
+fn follow_all<W: Write>(
+    session: &mut Session<'_>,
+    programs: &[Program],
+    mut run: Option<&mut Run<'_>>,
     printer: &mut Printer<'_, W>,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let (sender, heard) = mpsc::channel();
-    if let Some(run) = &run {
-        run.network.begin()?;
+    if let Some(flows) = run.as_mut().and_then(|run| run.flows.as_mut()) {
+        flows.start();
     }
-    let clock = run.as_mut().map(|run| run.flows.start());
     let began = Instant::now();
     for (number, program) in programs.iter().enumerate() {
         let input = Stdio::null();
@@ -329,15 +257,12 @@ fn follow<W: Write>(
             return Err(Failure::Check("stopped by a signal; the network is removed".into()));
         }
         let mut is_running = false;
-        if let (Some(run), Some(clock)) = (&mut run, &clock) {
-            let now = clock.now();
-            is_running |= run.states.len() < 2;
-            let due = if run.states.is_empty() { run.warmup } else { run.end };
-            if is_running && now >= due {
-                run.states.push((now, run.network.state()?));
-            }
-            if is_running {
-                run.flows.follow(session.guests, now)?;
+        if let Some(run) = &mut run {
+            let now = Time::from_nanos(began.elapsed().as_nanos() as u64);
+            run.live.follow(now, printer)?;
+            if let Some(flows) = run.flows.as_mut().filter(|_| !run.live.is_over()) {
+                flows.follow(session.guests, now)?;
+                is_running = true;
             }
         }
         let is_late = session.timeout.is_some_and(|timeout| began.elapsed() > timeout);

@@ -1,6 +1,6 @@
 //! Emulated networks, as the other commands see them: starting a keeper, finding keepers, asking them.
 
-use super::keeper::{BEGIN, END, NAME, Order, READY, SOCKET, State};
+use super::keeper::{BEGIN, END, NAME, Order, READY, SAMPLES, SOCKET, Sampled, State};
 use super::nursery::Nursery;
 use crate::failure::Failure;
 use crate::sim_usage::SimUsage;
@@ -152,6 +152,15 @@ impl Network {
     /// When the keeper does not answer.
     pub fn begin(&self) -> Result<State, Failure> {
         self.ask(BEGIN).map_err(Failure::system(format!("begin a run in the emulation {}", self.id)))
+    }
+
+    /// Returns the samples of the run from this number on.
+    ///
+    /// # Errors
+    /// When the keeper does not answer.
+    pub fn samples(&self, from: u64) -> Result<Vec<Sampled>, Failure> {
+        let state = self.ask(&format!("{SAMPLES} {from}"));
+        state.map(|state| state.samples).map_err(Failure::system(format!("sample the emulation {}", self.id)))
     }
 
     fn ask(&self, request: &str) -> io::Result<State> {

@@ -2,16 +2,17 @@
 
 use super::flows::{self, FlowRate};
 use super::guests::Program;
-use super::keeper::{LinkState, Load, State};
+use super::keeper::{LinkState, Load, Sampled, State};
+use super::lab::Lab;
 use super::network::Network;
 use crate::failure::{Failure, unwritten};
 use crate::{json, safe, units};
-use faircast_core::time::{Rate, Time};
+use faircast_core::time::Rate;
 use faircast_experiments::report::text::{Align, Grid};
-use faircast_experiments::scenario::RealFlows;
-use faircast_topology::Topology;
+use faircast_topology::Edge;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use std::io::{self, Write};
+use std::io::{IsTerminal, Write};
 use std::process::ExitStatus;
 
 /// A network in a list.
@@ -88,63 +89,57 @@ pub fn networks(states: &[(&Network, State)]) -> Grid {
     grid
 }
 
-/// A link between the two states of a run.
+/// A link between two states of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LinkResult {
     pub link: String,
-    /// Used fraction of the rate; `None` for a link without a limit.
+    /// Packets that left the link, in bit/s.
+    pub rate: f64,
+    /// Used fraction of the rate of the scenario; `None` for a link without a limit.
     pub utilisation: Option<f64>,
     pub offered: u64,
     pub dropped: u64,
     pub marked: u64,
     pub lost: u64,
+    /// Waiting packets at the second state, and their bytes.
+    pub queue: u32,
+    pub queue_bytes: u64,
 }
 
-/// Results of a run, from the warm-up to the end.
-#[derive(Debug, Clone)]
+/// Measurements between two states of a run.
+#[derive(Debug, Clone, Default)]
 pub struct Measured {
     pub flows: Vec<FlowRate>,
     pub links: Vec<LinkResult>,
 }
 
 impl Measured {
-    /// Compares two states of a network.
-    pub fn new(
-        real: &RealFlows,
-        topology: &Topology,
-        before: &(Time, State),
-        after: &(Time, State),
-    ) -> Measured {
-        let window = after.0.since(before.0);
-        let seconds = window.as_secs_f64().max(1e-9);
-        let link =
-            |(edge, (before, after)): (&faircast_topology::Edge, (&LinkState, &LinkState))| LinkResult {
+    /// Compares two states of a run.
+    pub fn new(lab: &Lab, before: &Sampled, after: &Sampled) -> Measured {
+        let seconds = (after.seconds - before.seconds).max(1e-9);
+        let topology = &lab.topology;
+        let link = |(edge, (before, after)): (&Edge, (&LinkState, &LinkState))| {
+            let rate = (after.departed - before.departed) as f64 * 8.0 / seconds;
+            let limit = Some(edge.spec.rate).filter(|rate| *rate != Rate::UNLIMITED);
+            LinkResult {
                 link: format!("{}->{}", topology.name(edge.from), topology.name(edge.to)),
-                utilisation: Some(edge.spec.rate)
-                    .filter(|rate| *rate != Rate::UNLIMITED)
-                    .map(|rate| (after.bytes - before.bytes) as f64 * 8.0 / seconds / rate.bps()),
+                rate,
+                utilisation: limit.map(|limit| rate / limit.bps()),
                 offered: after.offered - before.offered,
-                dropped: after.dropped - before.dropped,
+                dropped: after.dropped() - before.dropped(),
                 marked: after.marked - before.marked,
                 lost: after.lost - before.lost,
-            };
-        let states = before.1.links.iter().zip(&after.1.links);
+                queue: after.waiting,
+                queue_bytes: after.waiting_bytes,
+            }
+        };
+        let states = before.links.iter().zip(&after.links);
+        let received = [after, before].map(|sample| lab.received(&sample.watched));
+        let bytes = received[0].iter().zip(&received[1]).map(|(after, before)| after - before);
         Measured {
-            flows: flows::rates(real, &before.1, &after.1, window),
+            flows: flows::rates(&lab.real, bytes, seconds),
             links: topology.edges().iter().zip(states).map(link).collect(),
         }
-    }
-
-    /// Returns the metrics that have the same names and units in the simulator.
-    pub fn metrics(&self) -> Vec<(String, f64)> {
-        let rates = self.groups().into_iter().map(|(group, rate, _)| (format!("{group}.rate"), rate));
-        let links = self.links.iter().flat_map(|link| {
-            let name = |metric: &str| format!("link.{}.{metric}", link.link);
-            let counts = [("drops", link.dropped), ("marks", link.marked)];
-            let counts = counts.map(|(metric, count)| (name(metric), count as f64));
-            link.utilisation.map(|used| (name("utilisation"), used)).into_iter().chain(counts)
-        });
-        rates.chain(links).collect()
     }
 
     /// Returns the mean rate over the receivers of each group, and the number of receivers, in the order of the groups.
@@ -158,6 +153,36 @@ impl Measured {
         }
         groups.iter_mut().for_each(|(_, sum, count)| *sum /= *count as f64);
         groups
+    }
+
+    /// Returns the groups of flows and the links with a limit as tables of at most this number of lines: the links that drop, mark
+    /// or carry most.
+    fn tables(&self, most: usize) -> [Grid; 2] {
+        let columns = [("flows", Align::Left), ("receivers", Align::Right), ("rate", Align::Right)];
+        let mut flows = Grid::new(&columns);
+        for (name, rate, count) in self.groups().into_iter().take(most) {
+            flows.row(vec![name, count.to_string(), units::rate(rate)]);
+        }
+        let columns = [("link", Align::Left), ("used", Align::Right), ("queue", Align::Right)];
+        let more = ["packets", "dropped", "marked", "lost"].map(|name| (name, Align::Right));
+        let mut grid = Grid::new(&[&columns[..], &more].concat());
+        let mut links: Vec<_> = self.links.iter().filter(|link| link.utilisation.is_some()).collect();
+        if links.len() > most {
+            let busy = |link: &LinkResult| (link.dropped + link.marked, link.utilisation.unwrap_or_default());
+            links.sort_by(|a, b| busy(b).partial_cmp(&busy(a)).unwrap_or(std::cmp::Ordering::Equal));
+        }
+        for link in links.into_iter().take(most) {
+            grid.row(vec![
+                link.link.clone(),
+                link.utilisation.map_or(String::new(), |used| format!("{:.1} %", used * 100.0)),
+                link.queue.to_string(),
+                link.offered.to_string(),
+                link.dropped.to_string(),
+                link.marked.to_string(),
+                link.lost.to_string(),
+            ]);
+        }
+        [flows, grid]
     }
 }
 
@@ -175,12 +200,29 @@ pub struct Ended<'a> {
 pub struct Printer<'a, W> {
     out: &'a mut W,
     json: bool,
+    /// The view of the run at the bottom of a terminal.
+    view: Option<ProgressBar>,
     failures: Vec<String>,
+}
+
+/// Maximum number of lines of a table in the view.
+const VIEW: usize = 12;
+
+fn view() -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg}").expect("the template is valid");
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style)
 }
 
 impl<'a, W: Write> Printer<'a, W> {
     pub fn new(out: &'a mut W, json: bool) -> Printer<'a, W> {
-        Printer { out, json, failures: Vec::new() }
+        let shows = !json && std::io::stderr().is_terminal();
+        let view = shows.then(view);
+        Printer { view, json, ..Printer::silent(out) }
+    }
+
+    /// Returns a printer without a view.
+    pub fn silent(out: &'a mut W) -> Printer<'a, W> {
+        Printer { out, json: false, view: None, failures: Vec::new() }
     }
 
     fn event(&mut self, value: &serde_json::Value) -> Result<(), Failure> {
@@ -188,7 +230,33 @@ impl<'a, W: Write> Printer<'a, W> {
     }
 
     fn text(&mut self, text: &str) -> Result<(), Failure> {
-        self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).map_err(unwritten)
+        let mut write = || self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        let written = match &self.view {
+            Some(view) => view.suspend(write),
+            None => write(),
+        };
+        written.map_err(unwritten)
+    }
+
+    /// Shows the state of a run.
+    pub fn live(&mut self, seconds: f64, end: f64, measured: &Measured) -> Result<(), Failure> {
+        if self.json {
+            let Measured { flows, links } = measured;
+            return self.event(
+                &serde_json::json!({ "event": "live", "seconds": seconds, "flows": flows, "links": links }),
+            );
+        }
+        if let Some(view) = &self.view {
+            let of = if seconds > end { String::new() } else { format!(" of {}", units::seconds(end)) };
+            let [flows, links] = measured.tables(VIEW);
+            view.set_message(format!(
+                "{}{of}\n{}{}",
+                units::seconds(seconds.round()),
+                flows.text(),
+                links.text()
+            ));
+        }
+        Ok(())
     }
 
     /// Lists the parts of the scenario that are not emulated.
@@ -234,40 +302,25 @@ impl<'a, W: Write> Printer<'a, W> {
 
     /// Prints the results of the flows.
     pub fn measured(&mut self, measured: &Measured) -> Result<(), Failure> {
-        if self.json {
-            let write = |out: &mut W, kind: &str, it: serde_json::Value| -> io::Result<()> {
-                let mut it = it;
-                it["event"] = kind.into();
-                json::write(out, &it)
-            };
-            let value = |it: Result<_, serde_json::Error>| it.expect("numbers and texts are JSON");
-            for flow in &measured.flows {
-                write(self.out, "flow", value(serde_json::to_value(flow))).map_err(unwritten)?;
-            }
-            for link in &measured.links {
-                write(self.out, "link", value(serde_json::to_value(link))).map_err(unwritten)?;
-            }
-            return Ok(());
+        self.end_view();
+        if !self.json {
+            let [flows, links] = measured.tables(usize::MAX);
+            return self.text(&format!("{}\n{}", flows.text(), links.text()));
         }
-        let mut grid =
-            Grid::new(&[("flows", Align::Left), ("receivers", Align::Right), ("rate", Align::Right)]);
-        for (name, rate, count) in measured.groups() {
-            grid.row(vec![name, count.to_string(), units::rate(rate)]);
+        let flows = measured.flows.iter().map(|flow| ("flow", serde_json::to_value(flow)));
+        let links = measured.links.iter().map(|link| ("link", serde_json::to_value(link)));
+        for (event, value) in flows.chain(links) {
+            let mut value = value.expect("numbers and texts are JSON");
+            value["event"] = event.into();
+            self.event(&value)?;
         }
-        let columns = [("link", Align::Left), ("used", Align::Right), ("packets", Align::Right)];
-        let more = [("dropped", Align::Right), ("marked", Align::Right), ("lost", Align::Right)];
-        let mut links = Grid::new(&[columns, more].concat());
-        for link in measured.links.iter().filter(|link| link.utilisation.is_some()) {
-            links.row(vec![
-                link.link.clone(),
-                link.utilisation.map_or(String::new(), |used| format!("{:.1} %", used * 100.0)),
-                link.offered.to_string(),
-                link.dropped.to_string(),
-                link.marked.to_string(),
-                link.lost.to_string(),
-            ]);
+        Ok(())
+    }
+
+    fn end_view(&mut self) {
+        if let Some(view) = self.view.take() {
+            view.finish_and_clear();
         }
-        self.text(&format!("{}\n{}", grid.text(), links.text()))
     }
 
     /// Prints how well the machine kept up, and returns the verdict about the run.
@@ -275,6 +328,7 @@ impl<'a, W: Write> Printer<'a, W> {
     /// # Errors
     /// [`Failure::Check`] when a program has failed, or when the run is invalid.
     pub fn conclude(&mut self, load: &Load) -> Result<(), Failure> {
+        self.end_view();
         let faults = load.faults();
         if self.json {
             let done = serde_json::json!({

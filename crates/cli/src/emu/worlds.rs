@@ -1,7 +1,8 @@
 //! `compare --worlds`: one scenario in the simulator and in the emulator, side by side.
 
 use super::args::Building;
-use super::{Lab, measure, network};
+use super::lab::Lab;
+use super::{measure, network};
 use crate::failure::{Failure, unwritten};
 use crate::sim::args::{Compare, World};
 use crate::sim::running::{ProgressOutput, RunPrinter, refused};
@@ -17,6 +18,9 @@ use std::sync::atomic::AtomicBool;
 
 /// Values of a world by the names of their metrics, one for each run.
 type Values = BTreeMap<String, Vec<f64>>;
+
+/// Metrics that are parts of 1.
+const PARTS: [&str; 4] = [".utilisation", ".loss", ".acted", ".busy"];
 
 /// A metric in both worlds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -68,10 +72,10 @@ pub fn compare(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Resu
             eprintln!("emulator: run {} of {}, {seconds}", number + 1, seeds.len());
         }
         let lab = Lab::read(file, &Building { seed: Some(*seed), ..building.clone() })?;
-        let (measured, load) = measure(&lab, &building, stop)?;
+        let (results, load) = measure(&lab, &building, stop)?;
         faults.extend(load.faults().into_iter().map(|fault| format!("run {}: {fault}", number + 1)));
-        for (name, value) in measured.metrics() {
-            emulated.entry(name).or_default().push(value);
+        for row in results.metrics {
+            emulated.entry(row.name).or_default().push(row.value);
         }
     }
     let pairs = pairs(&simulated, &emulated);
@@ -116,9 +120,10 @@ fn grid(pairs: &[Pair]) -> Grid {
     let mut grid = Grid::new(&[columns, more].concat());
     for pair in pairs {
         let show = |value: f64| match pair.metric.as_str() {
-            name if name.ends_with(".rate") => units::rate(value),
-            name if name.ends_with(".utilisation") => units::percent(value),
-            _ => format!("{value:.0}"),
+            name if name.contains(".rate") => units::rate(value),
+            name if PARTS.iter().any(|part| name.ends_with(part)) => units::percent(value),
+            _ if value.fract() == 0.0 => format!("{value:.0}"),
+            _ => format!("{value:.2}"),
         };
         let interval = |(low, high): (f64, f64), runs: usize| match runs {
             1 => String::new(),

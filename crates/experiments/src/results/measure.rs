@@ -88,7 +88,7 @@ pub(crate) fn measure(plan: &RunPlan, layout: &Layout, outcome: &Outcome) -> Mea
     Measured { tables, metrics }
 }
 
-fn metric_table(metrics: &[(String, f64)]) -> Table {
+pub(super) fn metric_table(metrics: &[(String, f64)]) -> Table {
     let mut rows = Rows::new("metrics");
     metrics.iter().for_each(|(name, value)| rows.push(&[("metric", Text(name)), ("value", Number(*value))]));
     rows.0

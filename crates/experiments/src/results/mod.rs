@@ -11,6 +11,7 @@
 //! | [`bottlenecks`] | links that were almost fully utilised, or whose queue dropped or marked packets |
 //! | `counters` | numbers of packets sent, lost and received in a window |
 //! | `events` | events, one row each |
+//! | `recorded` | results of a network that is not simulated |
 //! | `single_runs` | tables of single runs, for stores that keep each run separately |
 //! | `parts` `layers` | metrics of some receivers of a flow, and of sessions of several layers |
 //! | [`transform`] | encoding and decoding of all packets in the wire format |
@@ -26,6 +27,7 @@ pub mod merge;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 mod parts;
+mod recorded;
 mod rows;
 mod single_runs;
 #[cfg(test)]
@@ -34,8 +36,10 @@ pub mod transform;
 mod trees;
 pub mod write;
 
+pub use faircast_sim::LinkSample;
 pub use measure::TABLES;
 pub use merge::{MergeError, merge};
+pub use recorded::{Recorded, of_recording};
 pub use single_runs::{stack_runs, tables_of_run};
 pub use write::{WriteError, to_csv, write};
 

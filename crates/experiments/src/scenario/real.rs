@@ -33,6 +33,8 @@ pub struct RealFlow {
     pub group: String,
     /// Number of the flow in its group, from 0.
     pub copy: usize,
+    /// Number of the flow in the scenario's layout.
+    pub(crate) number: usize,
     /// The sending host.
     pub from: String,
     /// The receiving hosts.
@@ -116,6 +118,7 @@ impl Scenario {
                     real.flows.push(RealFlow {
                         group: of.name.value.clone(),
                         copy: copies[flow.group],
+                        number,
                         from: layout.names.name(flow.source),
                         to: to.collect(),
                         start: flow.start,
@@ -128,6 +131,12 @@ impl Scenario {
             copies[flow.group] += 1;
         }
         real
+    }
+
+    /// Returns the interval of the samples from which results of a real network are made ([`crate::results::of_recording`]).
+    pub fn recording_interval(&self, point: usize) -> Span {
+        let probe = &self.plan(point).probe;
+        probe.bin.min(probe.queue_every)
     }
 
     /// Returns the time from which on metrics are taken at a point.

@@ -29,6 +29,9 @@ link r a rate=8M delay=10ms queue=droptail,50
 link r b rate=2M delay=10ms queue=droptail,50
 """
 
+[probe]
+links = "r->a"
+
 [[flow]]
 name = "flood"
 kind = "udp"
@@ -93,7 +96,7 @@ fn emulated_flows_and_programs_have_the_rates_of_links() {
     let Some(_root) = require_root() else { return };
     let _turn = must(Turn::take(Company::Alone));
     let place = lab();
-    let events = valid(place.path(), &["emu", "run", "lab.toml", "--json"]);
+    let events = valid(place.path(), &["emu", "run", "lab.toml", "--json", "--out", "record"]);
     let rate = |flow: &str| one(&events, "flow", flow)["rate"].as_f64().expect("a number");
     assert!((rate("flood") / 6e6 - 1.0).abs() < 0.02, "the mean rate of the link: {}", rate("flood"));
     assert!((5e5..2e6).contains(&rate("session")), "{}", rate("session"));
@@ -102,10 +105,28 @@ fn emulated_flows_and_programs_have_the_rates_of_links() {
     assert!((offered / 5_000.0 - 1.0).abs() < 0.02, "the group is not forwarded to a: {to_a}");
     assert!(to_a["dropped"].as_f64() > Some(500.0), "{to_a}");
 
-    // The simulator has the same rates.
+    // The state of each second, and the record of the run.
+    let live: Vec<&Value> = events.iter().filter(|event| event["event"] == "live").collect();
+    let Some(full) = live.get(1).filter(|_| live.len() >= 5) else { panic!("few states: {live:?}") };
+    let to_a = one(full["links"].as_array().expect("a list"), "link", "r->a");
+    assert!(to_a["queue"].as_u64() > Some(40) && to_a["dropped"].as_u64() > Some(100), "{to_a}");
+    let second = one(full["flows"].as_array().expect("a list"), "flow", "flood");
+    assert!(second["rate"].as_f64().is_some_and(|rate| (rate / 8e6 - 1.0).abs() < 0.03), "{second}");
+    let record = |name: &str| must(std::fs::read_to_string(place.path().join("record").join(name)));
+    let rows = |name: &str, of: &str| record(name).lines().filter(|line| line.contains(of)).count();
+    assert_eq!((rows("rates.csv", ",flood,1,a,"), rows("queues.csv", ",r->a,")), (6, 61));
+    assert!(
+        record("metrics.csv").contains(",link.r->a.queue.max,")
+            && record("manifest.json").contains("\"rates.csv\"")
+    );
+    assert_eq!(place.path().join("record/rates.parquet").exists(), cfg!(feature = "parquet"));
+
+    // The simulator has the same rates and queues.
     let events = valid(place.path(), &["compare", "--worlds", "sim,emu", "lab.toml", "--json", "-q"]);
     let flood = one(&events, "metric", "flood.rate");
     assert!(flood["difference"].as_f64().is_some_and(|part| part.abs() < 0.02), "{flood}");
+    let queue = one(&events, "metric", "link.r->a.queue");
+    assert!(queue["difference"].as_f64().is_some_and(|part| part.abs() < 0.05), "{queue}");
     assert!(one(&events, "metric", "session.rate")["emulated"].as_f64() > Some(5e5), "{events:?}");
 
     // Programs find hosts by name, and a server listens before its client starts.

@@ -1,0 +1,104 @@
+//! A scenario, ready to be emulated.
+
+use super::args::Building;
+use super::flows::{self, Flows};
+use super::guests::Guests;
+use super::keeper::{Order, State};
+use super::network::Network;
+use crate::failure::Failure;
+use crate::sim::running;
+use crate::sim_usage::SimUsage;
+use crate::system;
+use faircast_core::time::Time;
+use faircast_emulator::EmulationPlan;
+use faircast_experiments::scenario::{RealFlows, Scenario};
+use faircast_topology::Topology;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+/// Maximum number of hosts, each of which is a namespace.
+const MAX_HOSTS: usize = 1_000;
+
+/// A scenario, ready to be emulated.
+#[derive(Debug)]
+pub struct Lab {
+    pub scenario: Scenario,
+    pub topology: Topology,
+    pub hosts: Vec<(String, Ipv4Addr)>,
+    pub real: RealFlows,
+    pub seed: u64,
+    pub mtu: u16,
+    pub memory: u64,
+}
+
+impl Lab {
+    /// Reads a scenario.
+    ///
+    /// # Errors
+    /// When the scenario is invalid, or too large for an emulation.
+    pub fn read(file: &Path, typed: &Building) -> Result<Lab, Failure> {
+        let scenario = running::read(file, &typed.set, typed.max_memory)?;
+        running::warn(&scenario);
+        if scenario.points().len() > 1 {
+            return Err(SimUsage::EmulatedSweep(scenario.points().len()).into());
+        }
+        let seed = typed.seed.or(scenario.seeds().first().copied()).unwrap_or(1);
+        let topology = scenario.layout(0, seed).topology().map_err(SimUsage::HostThatForwards)?;
+        let plan = EmulationPlan::from(topology.clone());
+        let hosts: Vec<_> = plan.hosts().map(|(name, host)| (name, host.address)).collect();
+        if hosts.len() > MAX_HOSTS {
+            return Err(SimUsage::TooManyEmulatedHosts { hosts: hosts.len(), most: MAX_HOSTS }.into());
+        }
+        let real = scenario.real_flows(0, seed);
+        if real.flows.len() > flows::MAX_FLOWS {
+            return Err(
+                SimUsage::TooManyEmulatedFlows { flows: real.flows.len(), most: flows::MAX_FLOWS }.into()
+            );
+        }
+        let largest = real.flows.iter().map(|flow| flow.packet).max().unwrap_or(0);
+        Ok(Lab {
+            scenario,
+            topology,
+            hosts,
+            real,
+            seed,
+            mtu: typed.mtu.max(largest),
+            memory: typed.max_memory,
+        })
+    }
+
+    /// Returns the order of a network.
+    pub fn order(&self, typed: &Building, bound: bool) -> Order {
+        Order {
+            id: format!("emu-{:04x}", system::random() as u16),
+            title: self.scenario.title().to_owned(),
+            network: self.topology.to_string(),
+            mtu: self.mtu,
+            seed: self.seed,
+            memory: typed.max_memory,
+            bound,
+            changes: self
+                .real
+                .changes
+                .iter()
+                .map(|(at, link, text)| (at.as_secs_f64(), *link, text.clone()))
+                .collect(),
+            watched: flows::watched(&self.real, &self.hosts),
+            sample_every: self.scenario.recording_interval(0).as_secs_f64(),
+        }
+    }
+
+    /// Returns the bytes that reached each receiver of each flow, from the counts of the watched packets.
+    pub fn received(&self, watched: &[u64]) -> Vec<u64> {
+        flows::received(&self.real, watched)
+    }
+
+    /// Prepares the flows.
+    ///
+    /// # Errors
+    /// When a flow cannot be made.
+    pub fn flows(&self, network: &Network, state: &State, guests: &Guests) -> Result<Flows, Failure> {
+        let end = Time::from_secs_f64(self.scenario.duration(0));
+        Flows::prepare(&self.real, network, (state, guests), (end, self.seed))
+    }
+}
