@@ -380,6 +380,14 @@ impl Network {
         }
     }
 
+    /// Returns the members of a flow; none if it is not a session.
+    pub(crate) fn members(&self, flow: u32) -> &[ReceiverSpec] {
+        match &self.flows[flow as usize] {
+            Flow::Session(spec, _) => &spec.members,
+            Flow::Unicast(_) => &[],
+        }
+    }
+
     fn rare(&mut self, flow: FlowId) -> &mut SessionExtras {
         match self.flows.get_mut(flow.0 as usize) {
             Some(Flow::Session(_, rare)) => rare.get_or_insert_default(),

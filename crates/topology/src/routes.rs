@@ -472,7 +472,7 @@ mod tests {
                 for to in nodes().filter(|to| *to != source) {
                     let path = &mut paths[to.0 as usize];
                     let found = routes.path(source, to, path).is_some();
-                    let edges: Vec<_> = path.iter().map(|link| it.edges()[link.0 as usize]).collect();
+                    let edges: Vec<_> = path.iter().map(|link| &it.edges()[link.0 as usize]).collect();
                     let length = edges.iter().map(|edge| edge.spec.delay.as_nanos()).sum();
                     let expected = distances(&it, to)[source.0 as usize];
                     let way = found.then_some((length, edges.len() as u32));

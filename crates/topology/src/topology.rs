@@ -4,6 +4,7 @@ use faircast_aqm::{LinkSpec, QueueSpec};
 use faircast_core::time::{Rate, Span};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A host or router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,15 +15,18 @@ pub struct NodeId(pub u32);
 pub struct LinkId(pub u32);
 
 /// One direction of a link: its ends and its specification.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Edge {
     /// Node at which packets enter the link.
     pub from: NodeId,
     /// Node at which packets arrive.
     pub to: NodeId,
-    /// Rate, delay, queue and loss.
-    pub spec: LinkSpec,
+    /// Rate, delay, queue and loss. Similar links share it.
+    pub spec: Arc<LinkSpec>,
 }
+
+/// Number of latest links whose specification a new link may share.
+const RECENT: usize = 8;
 
 /// A link without rate limit and delay.
 pub const FREE: LinkSpec = LinkSpec::new(Rate::UNLIMITED, Span::ZERO, QueueSpec::UNLIMITED);
@@ -72,6 +76,8 @@ impl Topology {
 
     /// Adds a link in one direction.
     pub fn link(&mut self, from: NodeId, to: NodeId, spec: LinkSpec) -> LinkId {
+        let recent = self.edges.iter().rev().take(RECENT).find(|edge| *edge.spec == spec);
+        let spec = recent.map_or_else(|| Arc::new(spec), |edge| Arc::clone(&edge.spec));
         self.edges.push(Edge { from, to, spec });
         LinkId(self.edges.len() as u32 - 1)
     }
@@ -93,7 +99,7 @@ impl Topology {
 
     /// Returns a mutable reference to the specification of a link; `None` if the link does not exist.
     pub fn spec_mut(&mut self, link: LinkId) -> Option<&mut LinkSpec> {
-        self.edges.get_mut(link.0 as usize).map(|edge| &mut edge.spec)
+        self.edges.get_mut(link.0 as usize).map(|edge| Arc::make_mut(&mut edge.spec))
     }
 
     /// Returns whether this node was added as a host; hosts forward no packets.

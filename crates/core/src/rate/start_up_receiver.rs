@@ -9,9 +9,15 @@ use crate::packet::{Arrival, Data, Echo, Flags, ReportContent, Seq};
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span, Time};
 
-/// A receiver's state during a source's start-up.
-#[derive(Debug, Clone, Copy, Default)]
+/// A receiver's state during a source's start-up. It needs memory only until the first packet after the start-up.
+#[derive(Debug, Clone, Default)]
 pub struct StartUpReceiver {
+    running: Option<Box<StartUp>>,
+}
+
+/// The current round, and the answer to the preceding one.
+#[derive(Debug, Clone, Copy, Default)]
+struct StartUp {
     round: RoundReception,
     answer: Option<Answer>,
 }
@@ -52,7 +58,7 @@ impl StartUpReceiver {
     /// Returns whether packets without start-up flags must be processed.
     #[inline]
     pub const fn is_active(&self) -> bool {
-        self.answer.is_some() || self.round.packets > 0
+        self.running.is_some()
     }
 
     /// Processes a packet of a start-up, or the first packet after it. The packet must not be late.
@@ -66,9 +72,56 @@ impl StartUpReceiver {
         cx: &mut Cx<'_>,
     ) {
         if !data.flags.has(Flags::STARTING) {
-            *self = StartUpReceiver::default();
+            self.running = None;
             return;
         }
+        self.running.get_or_insert_default().on_data(data, arrival, rtt_max, law, cx);
+    }
+
+    /// Returns the arrival rate of the round that ended with the packet at `ended_at`. `None` if no round ended with this packet,
+    /// or if packets of the round were lost.
+    pub fn whole_round(&self, ended_at: Time) -> Option<f32> {
+        self.answer()
+            .filter(|answer| answer.event_at == ended_at && answer.loss == 0.0)
+            .map(|answer| answer.received)
+    }
+
+    /// Returns the deadline of the pending answer.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        self.answer().map_or(Time::NEVER, |answer| answer.at)
+    }
+
+    /// Removes and returns the answer whose deadline has passed, if any.
+    pub fn take_due(&mut self, now: Time) -> Option<ReportContent> {
+        let due = self.running.as_mut()?.answer.take_if(|answer| answer.at <= now)?;
+        let echo = Echo { seq: due.seq, hold: now.since(due.event_at) };
+        Some(ReportContent::Received { echo, rate: due.received, loss: due.loss })
+    }
+
+    /// Drops the pending answer.
+    pub fn cancel(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.answer = None;
+        }
+    }
+
+    #[inline]
+    fn answer(&self) -> Option<Answer> {
+        self.running.as_ref()?.answer
+    }
+}
+
+impl StartUp {
+    /// Processes a packet of a start-up.
+    fn on_data(
+        &mut self,
+        data: &Data,
+        arrival: Arrival,
+        rtt_max: Span,
+        law: TruncatedExponential,
+        cx: &mut Cx<'_>,
+    ) {
         if self.answer.is_some_and(|answer| answer.is_settled_by(data)) {
             self.answer = None;
         }
@@ -122,32 +175,6 @@ impl StartUpReceiver {
             cx.now + law.delay((rtt_max * 2).scaled(hurry), cx.rng)
         };
         Some(Answer { at, seq: data.seq, event_at: cx.now, sent: round.rate, received, loss })
-    }
-
-    /// Returns the arrival rate of the round that ended with the packet at `ended_at`. `None` if no round ended with this packet,
-    /// or if packets of the round were lost.
-    pub fn whole_round(&self, ended_at: Time) -> Option<f32> {
-        self.answer
-            .filter(|answer| answer.event_at == ended_at && answer.loss == 0.0)
-            .map(|answer| answer.received)
-    }
-
-    /// Returns the deadline of the pending answer.
-    #[inline]
-    pub fn deadline(&self) -> Time {
-        self.answer.map_or(Time::NEVER, |answer| answer.at)
-    }
-
-    /// Removes and returns the answer whose deadline has passed, if any.
-    pub fn take_due(&mut self, now: Time) -> Option<ReportContent> {
-        let due = self.answer.take_if(|answer| answer.at <= now)?;
-        let echo = Echo { seq: due.seq, hold: now.since(due.event_at) };
-        Some(ReportContent::Received { echo, rate: due.received, loss: due.loss })
-    }
-
-    /// Drops the pending answer.
-    pub fn cancel(&mut self) {
-        self.answer = None;
     }
 }
 

@@ -278,7 +278,7 @@ fn round_trip(topology: &Topology, path: &[LinkId]) -> f64 {
 }
 
 fn specs<'a>(topology: &'a Topology, path: &'a [LinkId]) -> impl Iterator<Item = &'a LinkSpec> {
-    path.iter().map(|link| &topology.edges()[link.0 as usize].spec)
+    path.iter().map(|link| &*topology.edges()[link.0 as usize].spec)
 }
 
 /// Returns the maximum rate of a flow with congestion control on a path with random losses, in bits per second.

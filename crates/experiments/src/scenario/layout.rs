@@ -318,7 +318,7 @@ impl Builder {
             }
         }
         for edge in network.edges() {
-            let spec = self.keep(edge.spec);
+            let spec = self.keep(*edge.spec);
             self.layout.links.push(Laid { from: edge.from.0, to: edge.to.0, spec, is_stated: true });
         }
     }

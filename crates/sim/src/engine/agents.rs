@@ -17,6 +17,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, Scheme, StatedRate};
 use faircast_core::time::Span;
 use faircast_unicast::{AnySender, AnySink, Protocol, SenderView};
+use std::sync::Arc;
 
 /// A host: its agents are `slots[first .. first + count]`.
 #[derive(Debug, Clone, Copy)]
@@ -92,7 +93,7 @@ pub struct SessionAgent {
     /// Whether data may be marked.
     pub capable: bool,
     /// The scheme; it creates a new receiver when a member returns.
-    pub scheme: Scheme,
+    pub scheme: Arc<Scheme>,
     /// Periods with at least one member. The source must not query the members' state, because members may be ahead of the source
     /// in simulated time.
     pub present: Box<[(u64, u64)]>,
@@ -104,6 +105,7 @@ pub struct SessionAgent {
     pub probes_left: u8,
     /// State of the session's tree, if its members form a tree.
     pub tree: Option<Box<SessionTree>>,
+    /// The members of this island.
     pub members: Vec<ReceiverAgent>,
 }
 
@@ -173,6 +175,8 @@ pub struct ReceiverAgent {
     pub rng: Rng,
     /// State that few members need.
     pub extra: Option<Box<MemberExtra>>,
+    /// Number of the member in its session. Its island has another number if members are in several islands.
+    pub number: u32,
     pub slot: u32,
     /// First hop of the receiver's reports.
     pub hop: u32,
@@ -191,6 +195,10 @@ impl ReceiverAgent {
         self.receiver.deadline().as_nanos().min(self.leave)
     }
 
+    fn id(&self) -> ReceiverId {
+        ReceiverId::new(u64::from(self.number) + 1).expect("members are numbered from one")
+    }
+
     /// Returns the session that this member sends as a relay; `None` if the member is not a relay.
     #[inline]
     pub fn relay(&self) -> Option<u32> {
@@ -198,7 +206,7 @@ impl ReceiverAgent {
     }
 
     /// Ends the stay of the member. If the member returns later, it returns as a new receiver.
-    pub fn leave(&mut self, me: ReceiverId, scheme: &Scheme) {
+    pub fn leave(&mut self, scheme: &Scheme) {
         (self.join, self.leave) = (NEVER, NEVER);
         let Some(extra) = &mut self.extra else { return };
         extra.suppressed_before += self.receiver.suppressed();
@@ -206,7 +214,7 @@ impl ReceiverAgent {
         if let Some(stay) = extra.returns.pop() {
             (self.join, self.leave) = stay;
         }
-        self.receiver = scheme.receiver(me);
+        self.receiver = scheme.receiver(self.id());
         self.gaps = InOrder::default();
     }
 

@@ -2,6 +2,7 @@
 //! the calendar.
 
 mod border;
+mod deal;
 mod division;
 mod relays;
 mod routers;
@@ -45,6 +46,7 @@ use faircast_core::time::Span;
 use faircast_topology::{Edge, Routes};
 use faircast_unicast::SenderView;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Kinds of owners of random streams. A stream is identified by this kind and a number.
 enum Stream {
@@ -86,6 +88,15 @@ struct Place<'a> {
     border: Border,
 }
 
+/// Links, and what is known before the run about the order of their packets.
+struct Precomputed {
+    links: Vec<SimLink>,
+    bundles: Vec<Bundle>,
+    inboxes: Inboxes,
+    /// Feeders of inboxes: their nodes and their numbers.
+    feeders: Vec<(u32, u32)>,
+}
+
 impl Place<'_> {
     fn has_host(&self, node: u32) -> bool {
         self.plan.of_node(node) == self.me
@@ -96,17 +107,21 @@ impl Place<'_> {
     }
 }
 
-pub(super) struct Builder<'a> {
-    pub(super) network: &'a Network,
-    pub(super) options: &'a Options,
+/// Computation of paths and trees.
+pub(super) struct Paths<'a> {
     pub(super) routes: Routes<'a>,
-    pub(super) hops: Vec<Hop>,
+    pub(super) trees: SessionTrees,
     /// By link: the latest hop created over the link. Paths to a common end share their last hops.
     latest_hop: Vec<u32>,
     /// Further hops by link and next hop.
     known_hops: BTreeMap<(u32, u32), u32>,
-    pub(super) trees: SessionTrees,
     path: Vec<LinkId>,
+}
+
+pub(super) struct Builder<'a> {
+    pub(super) network: &'a Network,
+    pub(super) options: &'a Options,
+    pub(super) hops: Vec<Hop>,
     pub(super) branches: Vec<Branch>,
     pub(super) gates: MulticastForwarding,
     pub(super) calendar: Calendar,
@@ -125,12 +140,7 @@ impl<'a> Builder<'a> {
         let mut builder = Builder {
             network,
             options,
-            routes: Routes::new(&network.topology),
             hops: Vec::new(),
-            latest_hop: vec![NONE; network.topology.edges().len()],
-            known_hops: BTreeMap::new(),
-            trees: SessionTrees::new(&network.topology),
-            path: Vec::new(),
             branches: Vec::new(),
             gates: MulticastForwarding::new(options.until.as_nanos()),
             calendar: Calendar::default(),
@@ -141,12 +151,20 @@ impl<'a> Builder<'a> {
             seeing: Vec::new(),
         };
         builder.seeing = builder.routers_that_see_data();
+        let mut paths = Paths {
+            routes: Routes::new(&network.topology),
+            trees: SessionTrees::new(&network.topology),
+            latest_hop: vec![NONE; network.topology.edges().len()],
+            known_hops: BTreeMap::new(),
+            path: Vec::new(),
+        };
         for (number, flow) in network.flows.iter().enumerate() {
             match flow {
                 Flow::Session(spec, rare) => {
-                    builder.session(number, spec, &rare.as_deref().cloned().unwrap_or_default())?;
+                    let rare = rare.as_deref().cloned().unwrap_or_default();
+                    builder.session(&mut paths, number, spec, &rare)?;
                 }
-                Flow::Unicast(spec) => builder.unicast(number, spec)?,
+                Flow::Unicast(spec) => builder.unicast(&mut paths, number, spec)?,
             }
         }
         builder.put_up_relays()?;
@@ -154,66 +172,50 @@ impl<'a> Builder<'a> {
     }
 }
 
-impl Island {
-    /// Builds the island of this number.
-    pub(super) fn build(
-        mut builder: Builder<'_>,
-        plan: &Plan,
-        me: u32,
-        passage: Option<Box<dyn PacketTransform>>,
-    ) -> Result<Island, SimError> {
-        let network = builder.network;
-        let mut links = builder.links();
-        let structure = builder.structure(&links, plan);
-        let mut bundles = builder.decide_what_is_eager(&structure, &mut links);
-        let mut inboxes = builder.put_up_inboxes(&structure, &links);
-        let seed = network.seed;
-        let routers = builder.put_up_routers(|node| stream(seed, Stream::Router, u64::from(node), 0));
-        routers.1.keys().for_each(|link| links[*link as usize].filter());
-        let feeders = builder.feeders(&structure, &links, routers.1.keys().copied(), &mut inboxes);
-        let border = builder.put_up_border(plan, me, &mut bundles);
-        let place = Place { plan, me, border };
-        let mut island = builder.finish(place, links, bundles, (inboxes, feeders), routers, passage);
-        if me == 0 {
-            island.note_memberships(network);
-        }
-        island.coordinate(network)?;
-        Ok(island)
-    }
-}
-
 impl Builder<'_> {
     /// Creates the hops of the path between two nodes, and returns the first hop.
-    pub(super) fn way(&mut self, flow: usize, from: u32, to: u32) -> Result<u32, SimError> {
-        let mut path = std::mem::take(&mut self.path);
-        let found = self.routes.path(NodeId(from), NodeId(to), &mut path).filter(|()| !path.is_empty());
+    pub(super) fn way(
+        &mut self,
+        paths: &mut Paths<'_>,
+        flow: usize,
+        from: u32,
+        to: u32,
+    ) -> Result<u32, SimError> {
+        let mut path = std::mem::take(&mut paths.path);
+        let found = paths.routes.path(NodeId(from), NodeId(to), &mut path).filter(|()| !path.is_empty());
         found.ok_or(SimError::NoWay { flow, from, to })?;
         let mut next = NONE;
         for &link in path.iter().rev() {
-            next = self.hop(link.0, next);
+            next = self.hop(paths, link.0, next);
         }
-        self.path = path;
+        paths.path = path;
         Ok(next)
     }
 
-    fn hop(&mut self, link: u32, next: u32) -> u32 {
-        let latest = self.latest_hop[link as usize];
+    fn hop(&mut self, paths: &mut Paths<'_>, link: u32, next: u32) -> u32 {
+        let latest = paths.latest_hop[link as usize];
         if let Some(known) = self.hops.get(latest as usize) {
             if known.next == next {
                 return latest;
             }
-            self.known_hops.insert((link, known.next), latest);
-            if let Some(&known) = self.known_hops.get(&(link, next)) {
+            paths.known_hops.insert((link, known.next), latest);
+            if let Some(&known) = paths.known_hops.get(&(link, next)) {
                 return known;
             }
         }
         self.hops.push(Hop { link, next, then: ArrivalProcessing::Event });
         let new = self.hops.len() as u32 - 1;
-        self.latest_hop[link as usize] = new;
+        paths.latest_hop[link as usize] = new;
         new
     }
 
-    fn session(&mut self, flow: usize, spec: &SessionSpec, rare: &SessionExtras) -> Result<(), SimError> {
+    fn session(
+        &mut self,
+        paths: &mut Paths<'_>,
+        flow: usize,
+        spec: &SessionSpec,
+        rare: &SessionExtras,
+    ) -> Result<(), SimError> {
         let number = self.sessions.len() as u32;
         let seed = self.network.seed;
         let nodes: Vec<NodeId> = spec.members.iter().map(|member| member.node).collect();
@@ -225,14 +227,14 @@ impl Builder<'_> {
         if let Some(&NodeId(node)) = nodes.iter().find(|node| **node == spec.source) {
             return Err(SimError::NoWay { flow, from: node, to: node });
         }
-        let root = self
+        let root = paths
             .trees
-            .add(&mut self.routes, number, spec.source, &nodes, &mut self.branches)
+            .add(&mut paths.routes, number, spec.source, &nodes, &mut self.branches)
             .map_err(|member| SimError::NoWay { flow, from: spec.source.0, to: nodes[member].0 })?;
         let stays = MembershipSchedule::of(spec, rare);
         let layers = spec.scheme.layers().max(1);
         let gates = if layers > 1 { self.put_up_gates(spec, &stays, root, layers) } else { Vec::new() };
-        let tree = self.put_up_tree(flow, (spec, rare), &stays, root)?;
+        let tree = self.put_up_tree(paths, flow, (spec, rare), &stays, root)?;
         if layers == 1 && tree.is_none() {
             self.activate(spec, &stays, root);
         }
@@ -241,7 +243,7 @@ impl Builder<'_> {
         for (index, member) in spec.members.iter().enumerate() {
             let hop = match &tree {
                 Some(tree) => tree.way_up(index),
-                None => self.way(flow, member.node.0, spec.source.0)?,
+                None => self.way(paths, flow, member.node.0, spec.source.0)?,
             };
             let me = ReceiverId::new(index as u64 + 1).expect("members are numbered from one");
             let mute =
@@ -271,6 +273,7 @@ impl Builder<'_> {
                 rng: stream(seed, Stream::Member, u64::from(number), index as u64),
                 deadline: member.leave.as_nanos(),
                 host: member.node.0,
+                number: index as u32,
                 slot: 0,
                 hop,
                 join: member.join.as_nanos(),
@@ -286,8 +289,13 @@ impl Builder<'_> {
             self.agents.push((member.node.0, Agent::Member { session: number, member: index as u32 }));
         }
         self.agents.push((spec.source.0, Agent::Source(number)));
+        let latest = self.sessions.last().filter(|session| *session.scheme == spec.scheme);
+        let scheme = latest.map_or_else(|| Arc::new(spec.scheme), |session| Arc::clone(&session.scheme));
         self.sessions.push(SessionAgent {
-            source: SessionSource::Scheme(Clocked::new(spec.scheme.source(), self.network.clock(flow))),
+            source: SessionSource::Scheme(Box::new(Clocked::new(
+                spec.scheme.source(),
+                self.network.clock(flow),
+            ))),
             rng: stream(seed, Stream::Source, u64::from(number), 0),
             id: SessionId(number + 1),
             flow: flow as u32,
@@ -312,7 +320,7 @@ impl Builder<'_> {
             left: rare.packets,
             talks: rare.talks.iter().map(|(from, to)| (from.as_nanos(), to.as_nanos())).collect(),
             capable: rare.capable,
-            scheme: spec.scheme,
+            scheme,
             present: stays.together(),
             at_start: match &tree {
                 Some(tree) => tree.at_the_top(),
@@ -381,15 +389,15 @@ impl Builder<'_> {
         }
     }
 
-    fn unicast(&mut self, flow: usize, spec: &UnicastSpec) -> Result<(), SimError> {
+    fn unicast(&mut self, paths: &mut Paths<'_>, flow: usize, spec: &UnicastSpec) -> Result<(), SimError> {
         let number = self.senders.len() as u32;
         let (from, to, seed) = (spec.from.0, spec.to.0, self.network.seed);
-        let hop = self.way(flow, from, to)?;
+        let hop = self.way(paths, flow, from, to)?;
         let clock = self.network.clock(flow);
         let (kind, protocol, back) = match spec.protocol {
             UnicastProtocol::Controlled(protocol) => {
                 let kind = SenderKind::Controlled(Clocked::new(protocol.sender(), clock));
-                (kind, Some(protocol), self.way(flow, to, from)?)
+                (kind, Some(protocol), self.way(paths, flow, to, from)?)
             }
             UnicastProtocol::Datagrams { rate, jitter } => {
                 let gap = clock.lasts(f64::from(spec.packet_size) * 8e9 / rate.bps());
@@ -491,28 +499,10 @@ impl Builder<'_> {
         links
     }
 
-    /// Returns the calendar with the entries of joining members, which this island has.
-    fn entrances(&mut self, place: &Place<'_>) -> Calendar {
-        let mut calendar = std::mem::take(&mut self.calendar);
-        if place.plan.is_whole() {
-            return calendar;
-        }
-        let mut mine = Calendar::default();
-        while let Some(entry) = calendar.pop(NEVER) {
-            let (session, member) = self.gates.entrance(entry.number());
-            if place.has_host(self.sessions[session as usize].members[member as usize].host) {
-                mine.push(entry);
-            }
-        }
-        mine
-    }
-
     fn finish(
         mut self,
         place: Place<'_>,
-        links: Vec<SimLink>,
-        bundles: Vec<Bundle>,
-        (inboxes, feeders): (Inboxes, Vec<(u32, u32)>),
+        Precomputed { links, bundles, inboxes, feeders }: Precomputed,
         (routers, router_of_link): (Vec<RouterNode>, BTreeMap<u32, u32>),
         passage: Option<Box<dyn PacketTransform>>,
     ) -> Island {
@@ -549,9 +539,7 @@ impl Builder<'_> {
                 host.first = slot;
             }
             host.count += 1;
-            if place.has_host(node) {
-                host.next = host.next.min(deadline);
-            }
+            host.next = host.next.min(deadline);
             slots.push(Slot { deadline, agent });
         }
         for (number, it) in links.iter().enumerate() {
@@ -568,7 +556,7 @@ impl Builder<'_> {
         for (node, feeder) in feeders.into_iter().filter(|(node, _)| place.has_host(*node)) {
             hosts[node as usize].set_feeder(feeder);
         }
-        let mut calendar = self.entrances(&place);
+        let mut calendar = self.calendar;
         let changes = self.network.changes.iter().enumerate();
         for (number, (at, ..)) in changes.filter(|(_, (_, link, _))| place.has_link(*link)) {
             calendar.push(Entry::new(at.as_nanos(), Class::Change, number as u32));
@@ -585,10 +573,16 @@ impl Builder<'_> {
         let moments = Moments(self.network.moments.iter().map(|moment| moment.as_nanos()).collect());
         let (bins, samples) = (room(self.options.bin), room(self.options.sample));
         let flows = self.network.flows.iter().map(|flow| {
+            let source = match flow {
+                Flow::Session(spec, _) => spec.source,
+                Flow::Unicast(spec) => spec.from,
+            };
             let events = match flow {
                 Flow::Session(spec, _) if spec.members.len() > 1 => 4096,
                 _ => (until / 500_000_000).clamp(64, 4096) as usize,
             };
+            let (bins, samples, events) =
+                if place.has_host(source.0) { (bins, samples, events) } else { (0, 0, 0) };
             let layers = match flow {
                 Flow::Session(spec, _) if spec.scheme.layers() > 1 => spec.scheme.layers(),
                 _ => 0,

@@ -10,7 +10,7 @@ use faircast_core::node::{Cx, Receiver as _};
 use faircast_core::packet::{Arrival, Data, Layer};
 
 /// The last hops of a session below one node, and the packets that not all of these hops have processed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Bundle {
     pub session: u32,
     /// Range of the bundle's branches.

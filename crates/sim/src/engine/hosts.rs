@@ -332,7 +332,7 @@ impl Island {
         it.count(now, data.seq.0, size);
         it.meter.bytes += u64::from(size);
         if let Some(extra) = &mut it.extra {
-            extra.on_data(number, data, now, &mut self.effects);
+            extra.on_data(it.number, data, now, &mut self.effects);
         }
         if let Some(below) = it.relay() {
             self.carry_out(session, number, now);
@@ -370,8 +370,7 @@ impl Island {
         let leaves = it.leave <= now && it.leave != NEVER;
         if leaves {
             it.receiver.on_leave(cx);
-            let me = packet::ReceiverId::new(u64::from(number) + 1).expect("members are numbered from one");
-            it.leave(me, scheme);
+            it.leave(scheme);
         }
         it.deadline = it.deadline();
         let (slot, deadline) = (it.slot, it.deadline);

@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Packets that will be offered to a link.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Inbox {
     /// Least delay of the links that feed the inbox, nanoseconds.
     lookahead: u64,
@@ -52,7 +52,7 @@ enum FeederEntry {
 }
 
 /// Packets in transit from one link to one inbox, as a list in the pool.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Lane {
     inbox: u32,
     /// First packet of the list; [`NONE`] if the lane is empty.
@@ -60,7 +60,7 @@ struct Lane {
     last: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Place {
     /// The calendar entry that the packet's arrival would have.
     entry: Entry,
@@ -69,7 +69,7 @@ struct Place {
 }
 
 /// All inboxes of a network.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Inboxes {
     inboxes: Vec<Inbox>,
     lanes: Vec<Lane>,

@@ -46,7 +46,7 @@ enum State {
 }
 
 /// All gates of a network.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct MulticastForwarding {
     gates: Vec<Gate>,
     /// By layered session: time until a router forwards a requested layer, and time until it stops forwarding a released layer,

@@ -15,7 +15,9 @@ use crate::outcome::{LinkSample, LinkTally, Tapped, TappedPacket};
 use crate::routes::{ArrivalProcessing, Branch, NONE};
 use faircast_aqm::{Ecn, Link, LossCause, OfferResult};
 use faircast_core::packet::{self, Layer, Packet};
+use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Time};
+use faircast_topology::FREE;
 use std::collections::VecDeque;
 
 /// State of a link during the run; one cache line.
@@ -68,6 +70,11 @@ pub struct Probe {
 impl SimLink {
     pub const fn new(link: Link) -> SimLink {
         SimLink { link, bundled: NONE, ring: RING }
+    }
+
+    /// Returns the place of a link of another island.
+    pub fn elsewhere() -> SimLink {
+        SimLink::new(Link::new(&FREE, Rng::new(0, 0)))
     }
 
     /// Whether packets that enter the link need additional processing.

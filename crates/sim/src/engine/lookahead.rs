@@ -7,6 +7,7 @@
 use super::Island;
 use super::agents::Agent;
 use super::links::UNICAST;
+use super::relays::SessionSource;
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::prefetch::{lines, soon};
@@ -67,6 +68,11 @@ impl Island {
                 Class::Flush | Class::Change | Class::Dequeue => {}
             }
         }
+        if let Some(entry) = self.calendar.peek(LAST).filter(|entry| entry.class() == Class::Timer)
+            && let Some(slot) = self.slots.get(self.hosts[entry.number() as usize].first as usize)
+        {
+            self.fetch_source(slot.agent);
+        }
     }
 
     /// Prefetches memory for the packets of an inbox's batch that follow the packet at `place`.
@@ -117,6 +123,9 @@ impl Island {
         }
         if let Some(slot) = slot(NEXT) {
             self.fetch_agent(slot.agent);
+        }
+        if let Some(slot) = slot(THEN) {
+            self.fetch_source(slot.agent);
         }
         let root = |ahead| match slot(ahead)?.agent {
             Agent::Source(number) => self.branches.get(self.sessions[number as usize].root.0 as usize),
@@ -178,10 +187,20 @@ impl Island {
         }
     }
 
+    /// Prefetches the source's state machine.
+    #[inline]
+    fn fetch_source(&self, agent: Agent) {
+        if let Agent::Source(number) = agent
+            && let SessionSource::Scheme(source) = &self.sessions[number as usize].source
+        {
+            lines(&**source, 1024);
+        }
+    }
+
     #[inline]
     fn fetch_agent(&self, agent: Agent) {
         match agent {
-            Agent::Source(number) => lines(&self.sessions[number as usize], 1024),
+            Agent::Source(number) => lines(&self.sessions[number as usize], 384),
             Agent::Member { session, member } => self.fetch_member(session, member),
             Agent::Sender(number) => lines(&self.senders[number as usize], 448),
             Agent::Sink(number) => lines(&self.sinks[number as usize], 192),

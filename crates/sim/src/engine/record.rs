@@ -223,6 +223,7 @@ impl Island {
 }
 
 fn finish_session(session: &mut SessionAgent, into: &mut FlowOutcome, bin: u64, moments: &Moments) {
+    into.members.reserve_exact(session.members.len());
     for member in &mut session.members {
         let counts = member.counts();
         into.counts[moments.left(member.meter.end)].iter_mut().for_each(|it| it.add(&counts));

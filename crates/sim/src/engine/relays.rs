@@ -12,13 +12,14 @@ use faircast_core::schemes::AnySource;
 use faircast_core::time::{Rate, Time};
 
 /// Sender of a session's data.
-#[expect(clippy::large_enum_variant, reason = "there is one for each session, and hardly any is a relay")]
 #[derive(Debug)]
 pub enum SessionSource {
     /// A scheme's source.
-    Scheme(Clocked<AnySource>),
+    Scheme(Box<Clocked<AnySource>>),
     /// A relay, which is a member of another session.
     Relay(RelayAgent),
+    /// A source in another island. It is not called.
+    Elsewhere,
 }
 
 /// A relay and its place in the upstream session.
@@ -41,6 +42,7 @@ impl SessionSource {
         match self {
             SessionSource::Scheme(source) => source.departure(layer),
             SessionSource::Relay(it) => it.relay.departure(layer),
+            SessionSource::Elsewhere => Departure::At(Time::NEVER),
         }
     }
 
@@ -49,6 +51,7 @@ impl SessionSource {
         match self {
             SessionSource::Scheme(source) => source.on_departure(layer, size, cx),
             SessionSource::Relay(it) => it.relay.on_departure(layer, size, cx),
+            SessionSource::Elsewhere => unreachable!("the source's island sends"),
         }
     }
 
@@ -56,6 +59,7 @@ impl SessionSource {
         match self {
             SessionSource::Scheme(source) => source.on_report(report, cx),
             SessionSource::Relay(it) => it.relay.on_report(report, cx),
+            SessionSource::Elsewhere => {}
         }
     }
 
@@ -64,6 +68,7 @@ impl SessionSource {
         match self {
             SessionSource::Scheme(source) => source.deadline(),
             SessionSource::Relay(it) => it.relay.deadline(),
+            SessionSource::Elsewhere => Time::NEVER,
         }
     }
 
@@ -71,6 +76,7 @@ impl SessionSource {
         match self {
             SessionSource::Scheme(source) => source.on_deadline(cx),
             SessionSource::Relay(it) => it.relay.on_deadline(cx),
+            SessionSource::Elsewhere => {}
         }
     }
 
@@ -78,6 +84,7 @@ impl SessionSource {
         match self {
             SessionSource::Scheme(source) => source.control(control, now),
             SessionSource::Relay(it) => it.relay.control(control, now),
+            SessionSource::Elsewhere => {}
         }
     }
 
@@ -85,6 +92,7 @@ impl SessionSource {
         match self {
             SessionSource::Scheme(source) => source.observe(),
             SessionSource::Relay(it) => it.relay.observe(),
+            SessionSource::Elsewhere => unreachable!("the source's island observes it"),
         }
     }
 
@@ -92,7 +100,7 @@ impl SessionSource {
         match self {
             SessionSource::Scheme(source) => source.layer_rate(layer),
             SessionSource::Relay(it) if layer == Layer(0) => it.relay.observe().rate,
-            SessionSource::Relay(_) => Rate::ZERO,
+            SessionSource::Relay(_) | SessionSource::Elsewhere => Rate::ZERO,
         }
     }
 
@@ -100,6 +108,7 @@ impl SessionSource {
         match self {
             SessionSource::Scheme(source) => source.windows(),
             SessionSource::Relay(it) => it.relay.windows(),
+            SessionSource::Elsewhere => None,
         }
     }
 
@@ -108,7 +117,7 @@ impl SessionSource {
     pub fn reads(&self, now: Time) -> Time {
         match self {
             SessionSource::Scheme(source) => source.reads(now),
-            SessionSource::Relay(_) => now,
+            SessionSource::Relay(_) | SessionSource::Elsewhere => now,
         }
     }
 
@@ -116,10 +125,10 @@ impl SessionSource {
         matches!(self, SessionSource::Relay(_))
     }
 
-    fn relay(&mut self) -> Option<&mut RelayAgent> {
+    pub(super) fn relay(&mut self) -> Option<&mut RelayAgent> {
         match self {
             SessionSource::Relay(it) => Some(it),
-            SessionSource::Scheme(_) => None,
+            SessionSource::Scheme(_) | SessionSource::Elsewhere => None,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::build::Builder;
 use super::check::{SimError, check};
 use super::islands::plan::Plan;
 use super::islands::rounds::Rounds;
-use super::{Island, time_of};
+use super::time_of;
 use crate::events::Event;
 use crate::network::{Network, Options, PacketTransform};
 use crate::outcome::Outcome;
@@ -53,11 +53,7 @@ impl Engine {
         let builder = Builder::new(network, options)?;
         // All packets pass the transformation, in the order of the calendar.
         let plan = if passage.is_some() { Plan::whole() } else { builder.divide(options.islands) };
-        let mut islands = Vec::with_capacity(plan.count);
-        islands.push(Island::build(builder, &plan, 0, passage)?);
-        for me in 1..plan.count as u32 {
-            islands.push(Island::build(Builder::new(network, options)?, &plan, me, None)?);
-        }
+        let islands = builder.islands(&plan, passage)?;
         let rounds = Arc::new(Rounds::new(islands, plan.lookahead));
         Ok(Engine { rounds, plan, until: options.until.as_nanos(), reached: 0 })
     }

@@ -6,7 +6,7 @@
 //! branches therefore have gates ([`super::layers`]), and all packets are processed in the order of the calendar.
 
 use super::Island;
-use super::build::Builder;
+use super::build::{Builder, Paths};
 use super::bundles::Logged;
 use super::check::SimError;
 use super::layers::MulticastForwarding;
@@ -23,6 +23,7 @@ use faircast_core::node::{Cx, Effect, Receiver as _, SourceControl, To};
 use faircast_core::packet::{
     self, Arrival, Flags, Layer, Order, OrderContent, Packet, ReceiverId, Report, ReportContent, Seq, Signal,
 };
+use std::sync::Arc;
 
 /// Relative change of a window at which the trace of the window gets a new value.
 const CHANGE: f64 = 0.01;
@@ -320,7 +321,7 @@ impl Island {
     pub(super) fn join_tree(&mut self, session: u32, number: u32, now: u64) -> bool {
         let it = &mut self.sessions[session as usize];
         let Some(tree) = &mut it.tree else { return false };
-        let scheme = it.scheme;
+        let scheme = Arc::clone(&it.scheme);
         if tree.places[number as usize].is_there {
             return true;
         }
@@ -367,8 +368,8 @@ impl Island {
         }
         let below = tree.below(number);
         let me = ReceiverId::new(u64::from(number) + 1).expect("members are numbered from one");
-        let scheme = it.scheme;
-        it.members[number as usize].leave(me, &scheme);
+        let scheme = Arc::clone(&it.scheme);
+        it.members[number as usize].leave(&scheme);
         if is_agent {
             self.tell_parent(session, parent, SourceControl::Forget(me), now);
             below.into_iter().for_each(|child| self.reparent(session, child, now));
@@ -428,6 +429,7 @@ impl Builder<'_> {
     /// Creates the tree of a session, and the paths from each member to its parent.
     pub(super) fn put_up_tree(
         &mut self,
+        paths: &mut Paths<'_>,
         flow: usize,
         (spec, rare): (&SessionSpec, &SessionExtras),
         stays: &MembershipSchedule,
@@ -461,7 +463,7 @@ impl Builder<'_> {
         let mut places = Vec::with_capacity(count);
         for (member, gate) in (0..count).zip(self.last_hops(root.0, count)) {
             let is_there = stays.of_member(member).iter().any(|&(join, leave)| join == 0 && leave > 0);
-            let ways = self.ways_up(flow, spec, stays, &parents, member)?;
+            let ways = self.ways_up(paths, flow, spec, stays, &parents, member)?;
             let children = std::mem::take(&mut families[member]);
             places.push(TreeNode {
                 ways,
@@ -476,7 +478,7 @@ impl Builder<'_> {
                 slow_starts: 0,
             });
         }
-        let scopes = self.put_up_scopes(flow, spec, session, &mut places)?;
+        let scopes = self.put_up_scopes(paths, flow, spec, session, &mut places)?;
         for (member, place) in (0u64..).zip(&mut places) {
             if !place.children.is_empty() {
                 let me = ReceiverId::new(member + 1).expect("members are numbered from one");
@@ -521,6 +523,7 @@ impl Builder<'_> {
     /// Returns the path to a member's parent, followed by paths to further ancestors as long as the preceding ones may be absent.
     fn ways_up(
         &mut self,
+        paths: &mut Paths<'_>,
         flow: usize,
         spec: &SessionSpec,
         stays: &MembershipSchedule,
@@ -531,7 +534,7 @@ impl Builder<'_> {
         let here = spec.members[member].node.0;
         loop {
             let there = spec.members.get(next as usize).map_or(spec.source.0, |parent| parent.node.0);
-            let (up, down) = (self.way(flow, here, there)?, self.way(flow, there, here)?);
+            let (up, down) = (self.way(paths, flow, here, there)?, self.way(paths, flow, there, here)?);
             ways.push(ParentPath { parent: next, up, down, gates: NONE });
             let Some(&further) = parents.get(next as usize) else { return Ok(ways) };
             if stays.of_member(next as usize) == [(0, NEVER)] {
@@ -544,6 +547,7 @@ impl Builder<'_> {
     /// Creates the multicast tree from each parent to all members that may become its children.
     fn put_up_scopes(
         &mut self,
+        paths: &mut Paths<'_>,
         flow: usize,
         spec: &SessionSpec,
         session: u32,
@@ -560,9 +564,9 @@ impl Builder<'_> {
         for (parent, children) in of_parent.iter().enumerate().filter(|(_, children)| !children.is_empty()) {
             let node = spec.members.get(parent).map_or(spec.source, |member| member.node);
             let nodes: Vec<_> = children.iter().map(|child| spec.members[*child as usize].node).collect();
-            let root = self
+            let root = paths
                 .trees
-                .add(&mut self.routes, session, node, &nodes, &mut self.branches)
+                .add(&mut paths.routes, session, node, &nodes, &mut self.branches)
                 .map_err(|child| SimError::NoWay { flow, from: node.0, to: nodes[child].0 })?;
             let (join, leave) = (spec.join_latency.as_nanos(), spec.leave_latency.as_nanos());
             self.gates.build(&mut self.branches, root.0, 2, join, leave);

@@ -32,7 +32,7 @@ pub struct Receiver {
     suppressed: u32,
 }
 
-const _: () = assert!(size_of::<Receiver>() <= 600);
+const _: () = assert!(size_of::<Receiver>() <= 544);
 
 #[derive(Debug, Clone, Copy)]
 struct Settings {

@@ -6,8 +6,8 @@
 //! processes its entries in the same order as an engine without islands. The outcome depends neither on the division nor on the
 //! number of threads.
 //!
-//! An island has the numbers of the whole network: it has places for all hosts and links, but schedules only its own. After the
-//! run, the first island takes the state of the others ([`reunion`]).
+//! An island has the numbers of the whole network, but only the state of its own hosts and links (`build/deal.rs`). After the run,
+//! the first island takes the state of the others ([`reunion`]).
 
 pub mod border;
 pub mod plan;

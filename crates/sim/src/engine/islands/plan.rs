@@ -30,6 +30,11 @@ impl Plan {
         self.owners.get((self.links + node) as usize).copied().unwrap_or(0).into()
     }
 
+    /// Whether this is the last island.
+    pub const fn is_last(&self, me: u32) -> bool {
+        me as usize + 1 == self.count
+    }
+
     pub const fn is_whole(&self) -> bool {
         self.count == 1
     }

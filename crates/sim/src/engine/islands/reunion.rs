@@ -12,16 +12,13 @@ impl Island {
         let has_host = |host: u32| plan.of_node(host) == number;
         let has_link = |link: u32| plan.of_link(link) == number;
         for (mine, theirs) in self.sessions.iter_mut().zip(&mut other.sessions) {
-            for (mine, theirs) in mine.members.iter_mut().zip(&mut theirs.members) {
-                if has_host(mine.host) {
-                    swap(mine, theirs);
-                }
-            }
             if has_host(mine.host) {
                 self.records.take_source(&mut other.records, mine.flow);
                 swap(mine, theirs);
                 swap(&mut mine.members, &mut theirs.members);
             }
+            mine.members.append(&mut theirs.members);
+            mine.members.sort_by_key(|member| member.number);
         }
         for it in 0..self.coordinations.len() {
             if self.host_of(it).is_some_and(has_host) {
