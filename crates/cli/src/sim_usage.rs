@@ -152,6 +152,11 @@ pub enum SimUsage {
     /// One world was named for a comparison.
     #[error("a comparison needs two worlds; write --worlds sim,emu")]
     OneWorld,
+    /// TCP flows of an emulated host differ in ECN.
+    #[error(
+        "some TCP flows from {0} have `ecn` and others do not, but Linux sets it by host; let them start at two hosts"
+    )]
+    EmulatedEcn(String),
     /// A scenario has no flow that can be emulated.
     #[error("the scenario has no flow that a program can run; name programs, as in `-- HOST: PROGRAM`")]
     NothingToEmulate,

@@ -55,6 +55,11 @@ impl Memberships {
         self.0.get(&group).is_some_and(|filter| filter.excludes != filter.sources.contains(&source))
     }
 
+    /// Returns whether the host receives packets of any source to this group.
+    pub(crate) fn has(&self, group: Ipv4Addr) -> bool {
+        self.0.contains_key(&group)
+    }
+
     /// Applies an IGMP message. Returns the groups whose members may have changed.
     pub(crate) fn apply(&mut self, message: &[u8]) -> Vec<Ipv4Addr> {
         let records = parse(message);

@@ -26,11 +26,13 @@ pub mod run;
 mod samples;
 pub mod sandbox;
 mod sys;
+mod trees;
 
 pub use faircast_topology::memory;
 pub use net::{Change, Delivery, Net};
-pub use plan::{EmulationPlan, Groups, Host, PlanError};
+pub use plan::{EmulationPlan, Groups, Host, PlanError, Unknown};
 pub use routes::Ignored;
 pub use run::{Emulator, EmulatorError, Lateness, Report};
 pub use samples::{LinkSample, Sample, Tally};
 pub use sandbox::Namespace;
+pub use trees::Latencies;

@@ -279,10 +279,10 @@ impl Net {
         }
         let header = ipv4::parse(bytes).ok_or(Ignored::NotIpv4)?;
         if let Some(message) = ipv4::payload(bytes, igmp::PROTOCOL) {
-            self.routes.report(host, message);
+            self.routes.report(now, host, message);
             return Err(Ignored::LocalOnly);
         }
-        let goal = self.routes.goal(host, header.destination)?;
+        let goal = self.routes.goal(now, host, header.destination)?;
         if self.packets.free.is_empty() && self.packets.slots.len() >= self.max_packets {
             return Err(Ignored::NoRoom);
         }
@@ -351,6 +351,11 @@ impl Net {
         }
     }
 
+    /// Ends the latencies of all joins and leaves.
+    pub fn settle(&mut self, now: Time) {
+        self.routes.settle(now);
+    }
+
     /// Changes the link with this index in [`EmulationPlan::link_names`]. The driver has taken the packets that are due by `now`.
     ///
     /// # Panics
@@ -399,8 +404,8 @@ impl Net {
         match self.packets.slots[slot as usize].goal {
             Goal::Host(host) => self.offer(now, self.routes.towards(host, node), slot, marked),
             Goal::Tree(tree) => {
-                for branch in 0.. {
-                    let Some(link) = self.routes.branch(tree, node, branch) else { break };
+                let mut place = 0;
+                while let Some(link) = self.routes.branch(now, tree, node, &mut place) {
                     self.packets.slots[slot as usize].copies += 1;
                     self.offer(now, link, slot, marked);
                 }

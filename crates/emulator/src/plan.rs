@@ -20,6 +20,7 @@
 //! full drop-tail queue may always drop packets of the same flow, because the packets of this flow always arrive at the same time
 //! after a departure.
 
+use crate::trees::Latencies;
 use faircast_aqm::LinkSpec;
 use faircast_topology::memory::{self, Estimate, TooLarge};
 use faircast_topology::{Dialect, LineError, NodeId, TextError, Topology, Words};
@@ -37,6 +38,10 @@ pub struct EmulationPlan {
     /// Maximum memory of the emulation, bytes. It includes the estimated memory of routes and links, and the memory of packets in
     /// transit. The default is [`memory::DEFAULT`].
     pub memory: u64,
+    /// Treatment of groups without members.
+    pub unknown: Unknown,
+    /// First and last group, with the latencies of these groups and those between; other groups have none.
+    pub latencies: Vec<(Ipv4Addr, Ipv4Addr, Latencies)>,
     pub(crate) topology: Topology,
     /// The hosts in the order of their nodes.
     pub(crate) hosts: Vec<Host>,
@@ -65,6 +70,16 @@ pub enum Groups {
     These(Vec<Ipv4Addr>),
     /// The groups that the host joins, by its IGMP messages.
     Joined,
+}
+
+/// Treatment of groups without members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unknown {
+    /// Their packets are dropped, as by routers.
+    #[default]
+    Prune,
+    /// Their packets reach all hosts, as over switches without IGMP snooping.
+    Flood,
 }
 
 /// An error in a plan.
@@ -141,6 +156,8 @@ impl EmulationPlan {
             overhead: 0,
             seed: 1,
             memory: memory::DEFAULT,
+            unknown: Unknown::Prune,
+            latencies: Vec::new(),
             topology: Topology::new(),
             hosts: Vec::new(),
         }

@@ -1,8 +1,10 @@
 //! Routes: the shortest paths to every host, and trees to the members of groups.
 
 use crate::igmp::Memberships;
-use crate::plan::{EmulationPlan, Groups, PlanError};
-use faircast_topology::{LinkId, NodeId, Topology, Trees};
+use crate::plan::{EmulationPlan, Groups, PlanError, Unknown};
+use crate::trees::{Latencies, Tree};
+use faircast_core::time::Time;
+use faircast_topology::{NodeId, Topology, Trees};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
@@ -54,19 +56,16 @@ pub(crate) struct Routes {
     /// Groups of each host by the plan, and memberships by reports.
     groups: Vec<Groups>,
     joined: Vec<Memberships>,
+    /// Times of joins after the last [`Routes::settle`], by host and group.
+    since: BTreeMap<(usize, Ipv4Addr), Time>,
     /// The groups that a host lists or has joined. All other groups have the same members.
     listed: BTreeSet<Ipv4Addr>,
+    unknown: Unknown,
+    /// First and last group, with the latencies of these groups and those between.
+    latencies: Vec<(Ipv4Addr, Ipv4Addr, Latencies)>,
     /// The trees that packets have used, by source and group; [`OTHERS`] stands for all groups that are not listed.
     tree_of: BTreeMap<(usize, Ipv4Addr), u32>,
     trees: Vec<Tree>,
-}
-
-/// The links of a tree, each with the node from which packets take it, in the order of the nodes.
-#[derive(Debug, Default)]
-struct Tree {
-    links: Vec<(NodeId, LinkId)>,
-    /// Whether the members may have changed since the tree was made.
-    is_outdated: bool,
 }
 
 impl Routes {
@@ -88,6 +87,9 @@ impl Routes {
             host_at,
             next: Vec::new(),
             listed: plan.hosts.iter().flat_map(|host| host.groups.listed()).copied().collect(),
+            since: BTreeMap::new(),
+            unknown: plan.unknown,
+            latencies: plan.latencies.clone(),
             tree_of: BTreeMap::new(),
             trees: Vec::new(),
         };
@@ -103,85 +105,108 @@ impl Routes {
     }
 
     /// Applies an IGMP message of a host.
-    pub(crate) fn report(&mut self, host: usize, message: &[u8]) {
+    pub(crate) fn report(&mut self, now: Time, host: usize, message: &[u8]) {
         for changed in self.joined[host].apply(message) {
             if self.listed.len() < MAX_LISTED {
                 self.listed.insert(changed);
             }
-            for ((_, group), tree) in &self.tree_of {
-                self.trees[*tree as usize].is_outdated |= *group == changed;
+            match self.joined[host].has(changed) {
+                true => _ = self.since.entry((host, changed)).or_insert(now),
+                false => _ = self.since.remove(&(host, changed)),
+            }
+            let trees = self.tree_of.iter().filter(|((_, group), _)| *group == changed);
+            let trees: Vec<(usize, u32)> = trees.map(|((source, _), tree)| (*source, *tree)).collect();
+            for (source, tree) in trees {
+                for member in 0..self.hosts() {
+                    let (node, gets) = (self.node_of(member), self.gets(member, source, changed));
+                    self.trees[tree as usize].set(now, node, gets);
+                }
             }
         }
     }
 
+    /// Ends the latencies of all joins and leaves.
+    pub(crate) fn settle(&mut self, now: Time) {
+        self.since.clear();
+        self.trees.iter_mut().for_each(|tree| tree.settle(now));
+    }
+
     /// Returns the destination of a packet from this host: another host or a tree.
-    pub(crate) fn goal(&mut self, source: usize, destination: Ipv4Addr) -> Result<Goal, Ignored> {
+    pub(crate) fn goal(&mut self, now: Time, source: usize, destination: Ipv4Addr) -> Result<Goal, Ignored> {
         if destination.is_broadcast() || destination.octets()[..3] == [224, 0, 0] {
             return Err(Ignored::LocalOnly);
         }
         let node = self.node_of(source);
         if destination.is_multicast() {
-            let tree = self.tree(source, destination)?;
-            return if self.branch(tree, node, 0).is_some() {
-                Ok(Goal::Tree(tree))
-            } else {
-                Err(Ignored::NoWay)
-            };
+            let tree = self.tree(now, source, destination)?;
+            return self.branch(now, tree, node, &mut 0).map(|_| Goal::Tree(tree)).ok_or(Ignored::NoWay);
         }
         let host =
             self.addresses.iter().position(|address| *address == destination).ok_or(Ignored::NoWay)? as u32;
         if self.towards(host, node) == NONE { Err(Ignored::NoWay) } else { Ok(Goal::Host(host)) }
     }
 
-    /// Returns the number of the tree from a source to the present members of a group. Packets on their way follow a tree that
-    /// changes.
-    fn tree(&mut self, source: usize, group: Ipv4Addr) -> Result<u32, Ignored> {
+    /// Returns the number of the tree from a source to the members of a group. Packets on their way follow a tree that changes.
+    fn tree(&mut self, now: Time, source: usize, group: Ipv4Addr) -> Result<u32, Ignored> {
         let group = if self.listed.contains(&group) { group } else { OTHERS };
-        let known = self.tree_of.get(&(source, group)).copied();
-        if let Some(tree) = known.filter(|tree| !self.trees[*tree as usize].is_outdated) {
-            return Ok(tree);
+        if let Some(tree) = self.tree_of.get(&(source, group)) {
+            return Ok(*tree);
         }
-        let mut links = Vec::new();
-        let node = self.node_of(source);
-        let is_member = |host: &usize| {
-            let reached = self.towards(*host as u32, node) != NONE;
-            *host != source && reached && self.gets(*host, self.addresses[source], group)
-        };
-        let members: Vec<_> =
-            (0..self.groups.len()).filter(is_member).map(|host| self.node_of[host]).collect();
-        if !members.is_empty() {
-            let mut trees = Trees::new(&self.topology);
-            let grown = trees.grow(&mut faircast_topology::Routes::new(&self.topology), node, &members);
-            grown.expect("all of them are reached");
-            let of = |node| trees.leaving(node).map(move |link| (node, link));
-            links.extend((0..self.nodes).map(NodeId).flat_map(of));
-        }
-        let tree = Tree { links, is_outdated: false };
-        if let Some(known) = known {
-            self.trees[known as usize] = tree;
-            return Ok(known);
-        }
+        let mut members: Vec<(Time, NodeId)> = (0..self.hosts())
+            .filter(|host| self.gets(*host, source, group))
+            .map(|host| (self.since.get(&(host, group)).copied().unwrap_or_default(), self.node_of(host)))
+            .collect();
         // A group without members needs no tree, so that nobody can fill the memory with groups.
-        if tree.links.is_empty() {
+        if members.is_empty() {
             return Err(Ignored::NoWay);
         }
         if self.trees.len() >= MAX_TREES {
             return Err(Ignored::NoRoom);
         }
+        members.sort_unstable();
+        let mut tree = self.grown(source, group);
+        let settled = members.partition_point(|(since, _)| *since == Time::ZERO);
+        members[..settled].iter().for_each(|(_, node)| tree.set(Time::ZERO, *node, true));
+        tree.settle(Time::ZERO);
+        members[settled..].iter().for_each(|(since, node)| tree.set(*since, *node, true));
+        tree.turn(now);
         let number = self.trees.len() as u32;
         self.trees.push(tree);
         self.tree_of.insert((source, group), number);
         Ok(number)
     }
 
-    /// Returns whether a host receives packets of this source to this group.
-    fn gets(&self, host: usize, source: Ipv4Addr, group: Ipv4Addr) -> bool {
-        match &self.groups[host] {
+    /// Returns a tree without members from a source to all hosts that it reaches.
+    fn grown(&self, source: usize, group: Ipv4Addr) -> Tree {
+        let node = self.node_of(source);
+        let is_reached = |host: &usize| *host != source && self.towards(*host as u32, node) != NONE;
+        let hosts: Vec<_> = (0..self.hosts()).filter(is_reached).map(|host| self.node_of[host]).collect();
+        let mut trees = Trees::new(&self.topology);
+        let grown = trees.grow(&mut faircast_topology::Routes::new(&self.topology), node, &hosts);
+        grown.expect("all of them are reached");
+        let to = |link: faircast_topology::LinkId| self.topology.edges()[link.0 as usize].to;
+        let of = |node| trees.leaving(node).map(move |link| (node, to(link), link));
+        let latencies = self.latencies.iter().find(|(first, last, _)| (*first..=*last).contains(&group));
+        let latencies = latencies.map_or(Latencies::default(), |(.., latencies)| *latencies);
+        Tree::new((0..self.nodes).map(NodeId).flat_map(of), latencies)
+    }
+
+    /// Returns whether a host receives packets of this source to this group, apart from latencies.
+    fn gets(&self, host: usize, source: usize, group: Ipv4Addr) -> bool {
+        let is_reached = host != source && self.towards(host as u32, self.node_of(source)) != NONE;
+        let is_member = || match &self.groups[host] {
             Groups::None => false,
             Groups::All => true,
             Groups::These(groups) => groups.contains(&group),
-            Groups::Joined => self.joined[host].receives(source, group),
-        }
+            Groups::Joined => self.joined[host].receives(self.addresses[source], group),
+        };
+        is_reached && (is_member() || self.unknown == Unknown::Flood && !self.is_known(group))
+    }
+
+    /// Returns whether a host is a member of a group.
+    fn is_known(&self, group: Ipv4Addr) -> bool {
+        self.joined.iter().any(|joined| joined.has(group))
+            || self.groups.iter().any(|groups| groups.listed().contains(&group))
     }
 
     /// Returns the number of trees.
@@ -208,11 +233,11 @@ impl Routes {
         self.next[host as usize * self.nodes as usize + node.0 as usize]
     }
 
-    /// Returns the link with index `number` among the tree's links from a node.
-    pub(crate) fn branch(&self, tree: u32, node: NodeId, number: usize) -> Option<u32> {
-        let links = &self.trees[tree as usize].links;
-        let first = links.partition_point(|(from, _)| *from < node);
-        links.get(first + number).filter(|(from, _)| *from == node).map(|(_, link)| link.0)
+    /// Returns the next link of a tree from a node, at `place` or behind it; 0 is before the first link.
+    pub(crate) fn branch(&mut self, now: Time, tree: u32, node: NodeId, place: &mut usize) -> Option<u32> {
+        let tree = &mut self.trees[tree as usize];
+        tree.turn(now);
+        tree.next(node, place).map(|link| link.0)
     }
 }
 

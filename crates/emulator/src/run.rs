@@ -206,9 +206,11 @@ impl Emulator {
         self.net.watch(host, destination, port)
     }
 
-    /// Changes links at these times from now on, in place of all changes before. Links have the numbers of the plan.
-    pub fn schedule(&mut self, changes: impl IntoIterator<Item = (Span, u32, Change)>) {
+    /// Begins a run: changes links at these times from now on, in place of all changes before, and ends the latencies of all
+    /// joins before. Links have the numbers of the plan.
+    pub fn begin(&mut self, changes: impl IntoIterator<Item = (Span, u32, Change)>) {
         let now = self.now();
+        self.net.settle(now);
         let mut changes: Vec<_> =
             changes.into_iter().map(|(at, link, change)| (now + at, link, change)).collect();
         changes.sort_by_key(|(at, ..)| *at);

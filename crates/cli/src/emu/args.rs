@@ -46,9 +46,21 @@ pub struct Building {
     /// Maximum size of IP packets of the hosts, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u16).range(576..=9000))]
     pub mtu: u16,
+    /// Packets to groups that no host has joined
+    #[arg(long, value_enum, default_value_t = UnknownGroups::Prune)]
+    pub unknown_groups: UnknownGroups,
     /// Maximum memory of the network, as in 32G: routes, links, and packets on their way
     #[arg(long, value_name = "SIZE", value_parser = memory::bytes, default_value = "8G")]
     pub max_memory: u64,
+}
+
+/// Treatment of groups without members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum UnknownGroups {
+    /// They are dropped, as by routers
+    Prune,
+    /// They reach all hosts, as over switches without IGMP snooping
+    Flood,
 }
 
 /// Run programs in an emulated network.

@@ -5,9 +5,10 @@ use super::keeper::State;
 use super::network::Network;
 use super::traffic::{self, Clock, End, Prepared, Running};
 use crate::failure::Failure;
+use crate::sim_usage::SimUsage;
 use faircast_core::time::Time;
 use faircast_emulator::Namespace;
-use faircast_experiments::scenario::{RealFlow, RealFlows, RealReceiver, Traffic};
+use faircast_experiments::scenario::{Ecn, RealFlow, RealFlows, RealReceiver, Traffic};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -39,10 +40,7 @@ const LISTENS: Duration = Duration::from_secs(30);
 fn goal(number: usize, flow: &RealFlow, addresses: &BTreeMap<String, Ipv4Addr>) -> (Ipv4Addr, u16) {
     let port = FIRST_PORT + number as u16;
     let address = match &flow.traffic {
-        Traffic::Session(_) => {
-            let first = FIRST_GROUP.to_bits() + number as u32 * GROUPS;
-            Ipv4Addr::from_bits(first)
-        }
+        Traffic::Session(_) => group(number),
         Traffic::Tcp { .. } | Traffic::Datagrams { .. } => addresses[&flow.to[0].host],
     };
     (address, port)
@@ -72,6 +70,22 @@ pub fn watched(real: &RealFlows, hosts: &[(String, Ipv4Addr)]) -> Vec<(usize, Ip
         }
     }
     watched
+}
+
+/// Returns the first and the last group of each session whose joins or leaves take time, with these times in seconds.
+pub fn latencies(real: &RealFlows) -> Vec<(Ipv4Addr, Ipv4Addr, f64, f64)> {
+    let of = |(number, flow): (usize, &RealFlow)| {
+        let (join, leave) = (flow.latencies.0.as_secs_f64(), flow.latencies.1.as_secs_f64());
+        let first = group(number);
+        let last = Ipv4Addr::from_bits(first.to_bits() + GROUPS - 1);
+        (join + leave > 0.0).then_some((first, last, join, leave))
+    };
+    real.flows.iter().enumerate().filter_map(of).collect()
+}
+
+/// Returns the first group of a session.
+fn group(number: usize) -> Ipv4Addr {
+    Ipv4Addr::from_bits(FIRST_GROUP.to_bits() + number as u32 * GROUPS)
 }
 
 /// A program of a session: its host, words and times.
@@ -127,6 +141,22 @@ fn session(faircast: &Path, flow: &RealFlow, goal: (Ipv4Addr, u16), end: Time) -
     programs
 }
 
+/// Returns whether the TCP flows of each host allow marks.
+///
+/// # Errors
+/// When flows of a host differ.
+fn ecn(real: &RealFlows) -> Result<BTreeMap<&str, Ecn>, SimUsage> {
+    let mut hosts = BTreeMap::new();
+    for flow in &real.flows {
+        if let Traffic::Tcp { ecn, .. } = flow.traffic
+            && *hosts.entry(flow.from.as_str()).or_insert(ecn) != ecn
+        {
+            return Err(SimUsage::EmulatedEcn(flow.from.clone()));
+        }
+    }
+    Ok(hosts)
+}
+
 /// The flows of a run, before and during it.
 #[derive(Debug)]
 pub struct Flows {
@@ -166,6 +196,13 @@ impl Flows {
             stop: Arc::new(AtomicBool::new(false)),
             end,
         };
+        let ecn = ecn(real)?;
+        for (host, ecn) in ecn {
+            let value = if ecn == Ecn::On { "1" } else { "2" };
+            let set = || std::fs::write("/proc/sys/net/ipv4/tcp_ecn", value);
+            let what = format!("set ECN of {host}");
+            namespaces[host].inside(set).and_then(|done| done).map_err(Failure::system(what))?;
+        }
         for (number, flow) in real.flows.iter().enumerate() {
             let goal = goal(number, flow, &addresses);
             if matches!(flow.traffic, Traffic::Session(_)) {
@@ -334,7 +371,8 @@ mod tests {
     const TEXT: &str = "title = \"t\"\nduration = \"10 s\"\nstart_jitter = \"0 s\"\n\
         [topology]\nkind = \"star\"\nleaves = 2\n\
         [[flow]]\nname = \"udp\"\nkind = \"udp\"\nrate = \"1 Mbit/s\"\nfrom = \"src1\"\nto = \"leaf2\"\n\
-        [[flow]]\nname = \"layers\"\nkind = \"session\"\nscheme = \"rlc,layers=2\"\nfrom = \"src1\"\nto = \"leaf*\"\njoin = [\"0 s\", \"3 s\"]\n";
+        [[flow]]\nname = \"layers\"\nkind = \"session\"\nscheme = \"rlc,layers=2\"\nfrom = \"src1\"\nto = \"leaf*\"\njoin = [\"0 s\", \"3 s\"]\n\
+        leave_latency = \"500 ms\"\n";
 
     #[test]
     fn sessions_in_layers_have_a_group_and_a_stream_for_each_layer() {
@@ -349,6 +387,7 @@ mod tests {
         let expected = [(2, [10, 9, 0, 3].into(), 20_000), (1, group(16), 20_001), (1, group(17), 20_001)];
         let watched = watched(&real, &hosts);
         assert_eq!((&watched[..3], watched.len()), (&expected[..], 5));
+        assert_eq!(latencies(&real), [(group(16), group(31), 0.0, 0.5)]);
         let end = Time::from_secs_f64(10.0);
         let programs = session(Path::new("faircast"), &real.flows[1], (group(16), 20_001), end);
         let words = |number: usize| {
@@ -364,6 +403,25 @@ mod tests {
         assert!(words(2).ends_with("--layer /dev/urandom --layer /dev/urandom"), "{}", words(2));
         let times = programs.iter().map(|it| (it.start.as_secs_f64(), it.is_source)).collect::<Vec<_>>();
         assert_eq!(times, [(0.0, false), (3.0, false), (0.0, true)]);
+    }
+
+    #[test]
+    fn tcp_flows_of_a_host_agree_about_ecn() {
+        let tcp = |name: &str, kind: &str, from: &str| {
+            format!("[[flow]]\nname = \"{name}\"\nkind = \"{kind}\"\nfrom = \"{from}\"\nto = \"leaf1\"\n")
+        };
+        let of = |flows: &str| {
+            let text = TEXT.replace("\"star\"", "\"dumbbell\"\nsources = 2") + flows;
+            let scenario = Scenario::parse(&text, "test.toml").unwrap_or_else(|_| panic!("a sound scenario"));
+            let real = scenario.real_flows(0, 1);
+            let hosts = ecn(&real).map_err(|error| error.to_string())?;
+            Ok(hosts.into_iter().map(|(host, ecn)| (host.to_owned(), ecn)).collect::<Vec<_>>())
+        };
+        let both = tcp("a", "tcp-newreno,ecn", "src1") + &tcp("b", "tcp-cubic", "src2");
+        let expected = [("src1", Ecn::On), ("src2", Ecn::Off)].map(|(host, ecn)| (host.to_owned(), ecn));
+        assert_eq!(of(&both), Ok::<_, String>(expected.to_vec()));
+        let refused = of(&(both + &tcp("c", "tcp-cubic", "src1"))).expect_err("Linux sets it by host");
+        assert!(refused.contains("src1"), "{refused}");
     }
 
     #[test]

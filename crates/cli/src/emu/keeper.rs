@@ -5,7 +5,8 @@
 use crate::failure::Failure;
 use faircast_core::time::Span;
 use faircast_emulator::{
-    Change, EmulationPlan, Emulator, LinkSample, Namespace, Report, Sample, Tally, sandbox,
+    Change, EmulationPlan, Emulator, Latencies, LinkSample, Namespace, Report, Sample, Tally, Unknown,
+    sandbox,
 };
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -57,6 +58,10 @@ pub struct Order {
     pub bound: bool,
     /// Packets to count: number of the receiving host, destination, port.
     pub watched: Vec<(usize, Ipv4Addr, u16)>,
+    /// First and last group, with the seconds after which joins and leaves of these groups and those between take effect.
+    pub latencies: Vec<(Ipv4Addr, Ipv4Addr, f64, f64)>,
+    /// Whether packets to groups without members reach all hosts.
+    pub floods: bool,
     /// Interval of samples in seconds.
     pub sample_every: f64,
 }
@@ -142,9 +147,11 @@ impl LinkState {
 pub struct Load {
     pub packets: u64,
     /// Lateness of packets at their destination, in microseconds.
+    pub late_p50_us: f64,
     pub late_p99_us: f64,
     pub late_max_us: f64,
-    /// Longest time that 99 % of the sent packets can have waited before the emulation took them, in microseconds.
+    /// Longest time that a half, and 99 %, of the sent packets can have waited before the emulation took them, in microseconds.
+    pub taken_p50_us: f64,
     pub taken_p99_us: f64,
     /// Share of time in which the emulation waited for a processor; `None` if the system does not report it.
     pub waited: Option<f64>,
@@ -234,6 +241,12 @@ impl Keeper {
         for (_, host) in plan.hosts_mut() {
             host.groups = faircast_emulator::Groups::Joined;
         }
+        let latencies = order.latencies.iter().map(|(first, last, join, leave)| {
+            let [join, leave] = [join, leave].map(|seconds| Span::from_secs_f64(*seconds));
+            (*first, *last, Latencies { join, leave })
+        });
+        plan.latencies.extend(latencies);
+        plan.unknown = if order.floods { Unknown::Flood } else { Unknown::Prune };
         let names = names(&plan);
         sandbox::own_mounts(|file| fs::write(file, names))
             .map_err(failed("mount a file of host names at /etc/hosts"))?;
@@ -302,7 +315,7 @@ impl Keeper {
         let mut ends = requests.peek().is_none();
         for request in requests {
             if request.what == BEGIN {
-                self.emulator.schedule(self.changes.iter().copied());
+                self.emulator.begin(self.changes.iter().copied());
                 self.emulator.sample_every(self.sample_every);
             }
             // A client that is gone needs no answer.
@@ -346,8 +359,10 @@ impl Keeper {
         let since = self.scheduled.zip(Scheduled::now());
         Load {
             packets: report.entries.delivered,
+            late_p50_us: micros(report.lateness.quantile(0.5)),
             late_p99_us: micros(report.lateness.quantile(0.99)),
             late_max_us: micros(report.lateness.most),
+            taken_p50_us: micros(report.taking.quantile(0.5)),
             taken_p99_us: micros(report.taking.quantile(0.99)),
             waited: since.map(|(before, now)| (now.waited - before.waited) / elapsed),
             busy: since.map(|(before, now)| (now.ran - before.ran) / elapsed),
@@ -447,8 +462,10 @@ mod tests {
 
     const GOOD: Load = Load {
         packets: 1_000,
+        late_p50_us: 10.0,
         late_p99_us: 120.0,
         late_max_us: 3_000.0,
+        taken_p50_us: 5.0,
         taken_p99_us: 80.0,
         waited: Some(0.001),
         busy: Some(0.9),

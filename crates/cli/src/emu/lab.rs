@@ -1,6 +1,6 @@
 //! A scenario, ready to be emulated.
 
-use super::args::Building;
+use super::args::{Building, UnknownGroups};
 use super::flows::{self, Flows};
 use super::guests::Guests;
 use super::keeper::{Order, State};
@@ -84,6 +84,8 @@ impl Lab {
                 .map(|(at, link, text)| (at.as_secs_f64(), *link, text.clone()))
                 .collect(),
             watched: flows::watched(&self.real, &self.hosts),
+            latencies: flows::latencies(&self.real),
+            floods: typed.unknown_groups == UnknownGroups::Flood,
             sample_every: self.scenario.recording_interval(0).as_secs_f64(),
         }
     }

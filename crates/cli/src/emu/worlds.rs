@@ -1,6 +1,6 @@
 //! `compare --worlds`: one scenario in the simulator and in the emulator, side by side.
 
-use super::args::Building;
+use super::args::{Building, UnknownGroups};
 use super::lab::Lab;
 use super::{measure, network};
 use crate::failure::{Failure, unwritten};
@@ -45,7 +45,13 @@ pub fn compare(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Resu
     if !(typed.worlds.contains(&World::Sim) && typed.worlds.contains(&World::Emu)) {
         return Err(SimUsage::OneWorld.into());
     }
-    let building = Building { seed: None, set: Vec::new(), mtu: 1500, max_memory: typed.running.max_memory };
+    let building = Building {
+        seed: None,
+        set: Vec::new(),
+        mtu: 1500,
+        unknown_groups: UnknownGroups::Prune,
+        max_memory: typed.running.max_memory,
+    };
     let mut lab = Lab::read(file, &building)?;
     if !lab.real.omitted.is_empty() {
         return Err(SimUsage::NotCompared(lab.real.omitted.join("\n  ")).into());

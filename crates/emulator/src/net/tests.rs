@@ -1,5 +1,7 @@
 use super::*;
 use crate::ipv4::tests::{checksum, udp};
+use crate::plan::Unknown;
+use crate::trees::Latencies;
 use proptest::prelude::*;
 
 const LEFT: [u8; 4] = [10, 9, 0, 1];
@@ -188,6 +190,58 @@ fn trees_follow_reports_of_members_by_source() {
     assert_eq!(receivers(&[(3, 5, &[LEFT])]), [vec![2, 3], vec![2]], "only the source");
     assert_eq!(receivers(&[(1, 4, &[])]), [vec![1, 2, 3], vec![2]], "a sender does not receive its own");
     assert_eq!(receivers(&[(2, 3, &[]), (3, 6, &[LEFT])]), [vec![1], vec![]], "both have left");
+}
+
+#[test]
+fn joins_of_a_group_with_latencies_take_effect_later() {
+    let text = TREE.replace("groups=all", "groups=joined").replace("groups=239.1.2.3", "groups=joined");
+    let mut plan = EmulationPlan::parse(&text.replace("+239.1.2.4", "")).expect("a sound plan");
+    let latencies = Latencies { join: Span::from_secs(10), leave: Span::from_secs(5) };
+    plan.latencies.push((GROUP.into(), GROUP.into(), latencies));
+    let mut net = Net::new(&plan).expect("a sound plan");
+    let report = |net: &mut Net, at, host: u8, kind| {
+        let report = igmp([10, 9, 0, host + 1], kind, &[]);
+        assert_eq!(net.enter(Time::from_secs_f64(at), host.into(), &report), Err(Ignored::LocalOnly));
+    };
+    let receivers = |net: &mut Net, at| {
+        // The result is checked by the receivers: a group that no link carries has no way.
+        let _ = net.enter(Time::from_secs_f64(at), 0, &udp(LEFT, GROUP, 0, 100));
+        arrivals(net).iter().map(|(host, _)| *host).collect::<Vec<_>>()
+    };
+    report(&mut net, 1.0, 2, 4);
+    net.settle(Time::from_secs_f64(1.5));
+    assert_eq!(receivers(&mut net, 2.0), [2], "a join before the beginning is settled");
+    report(&mut net, 3.0, 3, 4);
+    assert_eq!(receivers(&mut net, 12.9), [2]);
+    assert_eq!(receivers(&mut net, 60.0), [2, 3]);
+    report(&mut net, 70.0, 2, 3);
+    assert_eq!([receivers(&mut net, 74.9), receivers(&mut net, 75.0)], [vec![2, 3], vec![3]]);
+}
+
+#[test]
+fn groups_without_members_are_pruned_or_flooded() {
+    let text = TREE.replace("groups=all", "groups=joined").replace("groups=239.1.2.3", "groups=joined");
+    let mut plan = EmulationPlan::parse(&text.replace("+239.1.2.4", "")).expect("a sound plan");
+    let other = [239, 5, 5, 5];
+    for (unknown, reached) in [(Unknown::Prune, vec![]), (Unknown::Flood, vec![1, 2, 3, 4])] {
+        plan.unknown = unknown;
+        let mut net = Net::new(&plan).expect("a sound plan");
+        let mut receivers = |group: [u8; 4], report: Option<u8>| {
+            if let Some(kind) = report {
+                let report = igmp([10, 9, 0, 3], kind, &[]);
+                assert_eq!(net.enter(Time::ZERO, 2, &report), Err(Ignored::LocalOnly));
+            }
+            let entered = net.enter(Time::ZERO, 0, &udp(LEFT, group, 0, 100));
+            let mut hosts: Vec<_> = arrivals(&mut net).iter().map(|(host, _)| *host).collect();
+            hosts.sort_unstable();
+            assert_eq!(entered.is_err(), hosts.is_empty(), "{entered:?}");
+            hosts
+        };
+        assert_eq!([receivers(GROUP, None), receivers(other, None)], [reached.clone(), reached.clone()]);
+        assert_eq!(receivers(GROUP, Some(4)), [2], "it has a member");
+        assert_eq!(receivers(other, None), reached);
+        assert_eq!(receivers(GROUP, Some(3)), reached, "the last member has left");
+    }
 }
 
 #[test]

@@ -243,8 +243,10 @@ pub(crate) struct AgentPlan {
 
 /// Whether data packets may be marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ecn {
+pub enum Ecn {
+    /// Queues drop packets only.
     Off,
+    /// Queues may mark packets.
     On,
 }
 

@@ -3,7 +3,8 @@
 use super::Scenario;
 use super::layout::{LaidFlow, Layout};
 use super::membership_periods::turns;
-use super::plan::{Ecn, FlowKind, FlowPlan, RunPlan, SessionPlan};
+pub use super::plan::Ecn;
+use super::plan::{FlowKind, FlowPlan, RunPlan, SessionPlan};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
@@ -43,6 +44,8 @@ pub struct RealFlow {
     pub start: Time,
     /// Time at which the flow stops; [`Time::NEVER`] if it lasts until the end.
     pub stop: Time,
+    /// Time after which a link carries a group that was joined, and time after which it does not carry a group that was left.
+    pub latencies: (Span, Span),
     /// Bytes of a data packet with its IP header.
     pub packet: u16,
     /// Protocol and data.
@@ -67,6 +70,8 @@ pub enum Traffic {
     Tcp {
         /// Name of the congestion control in Linux.
         congestion: &'static str,
+        /// Whether queues may mark the packets.
+        ecn: Ecn,
         /// Data of the application.
         supply: Supply,
     },
@@ -123,6 +128,7 @@ impl Scenario {
                         to: to.collect(),
                         start: flow.start,
                         stop: flow.stop,
+                        latencies: latencies(&of.kind),
                         packet: of.packet,
                         traffic,
                     });
@@ -142,6 +148,13 @@ impl Scenario {
     /// Returns the time from which on metrics are taken at a point.
     pub fn warmup(&self, point: usize) -> Time {
         self.plan(point).windows.first().map_or(Time::ZERO, |window| window.from)
+    }
+}
+
+fn latencies(kind: &FlowKind) -> (Span, Span) {
+    match kind {
+        FlowKind::Session(session) => (session.join_latency, session.leave_latency),
+        FlowKind::Unicast { .. } | FlowKind::Datagrams { .. } => Default::default(),
     }
 }
 
@@ -185,7 +198,8 @@ fn traffic(plan: &FlowPlan, flow: &LaidFlow, end: Time, mut rng: Rng) -> Result<
         }
         FlowKind::Unicast { protocol, supply, .. } => {
             let congestion = in_linux(protocol)?;
-            Ok(Traffic::Tcp { congestion, supply: supplied(plan, supply, flow.start, end, &mut rng)? })
+            let ecn = if protocol.get("ecn") == "on" { Ecn::On } else { Ecn::Off };
+            Ok(Traffic::Tcp { congestion, ecn, supply: supplied(plan, supply, flow.start, end, &mut rng)? })
         }
         FlowKind::Datagrams { rate, jitter, supply } => Ok(Traffic::Datagrams {
             rate: Rate::from_bps(*rate),
@@ -261,8 +275,8 @@ mod tests {
     #[test]
     fn flows_have_hosts_times_and_names_of_linux() {
         let it = real(
-            "[[flow]]\nname = \"m\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\njoin = [\"0 s\", \"3 s\"]\n\
-             [[flow]]\nname = \"t\"\nkind = \"tcp-newreno\"\nfrom = \"src2\"\nto = \"leaf2\"\ncount = 2\nstart = \"1 s\"\nstop = \"9 s\"\n\
+            "[[flow]]\nname = \"m\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\njoin = [\"0 s\", \"3 s\"]\njoin_latency = \"1 s\"\n\
+             [[flow]]\nname = \"t\"\nkind = \"tcp-newreno,ecn\"\nfrom = \"src2\"\nto = \"leaf2\"\ncount = 2\nstart = \"1 s\"\nstop = \"9 s\"\n\
              [[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1 Mbit/s\"\nfrom = \"src2\"\nto = \"leaf1\"\non = \"1 s\"\noff = \"2 s\"\n",
         );
         assert_eq!(it.omitted, [""; 0]);
@@ -271,8 +285,10 @@ mod tests {
         let at = Time::from_secs_f64;
         let [session, tcp, _, udp] = &it.flows[..] else { panic!("{it:?}") };
         assert!(matches!(&session.traffic, Traffic::Session(scheme) if scheme.to_string() == "ormcc"));
+        assert_eq!([session, tcp].map(|flow| flow.latencies.0), [Span::from_secs(1), Span::ZERO]);
         assert_eq!((session.to[1].host.as_str(), session.to[1].stays[0].0), ("leaf2", at(3.0)));
-        let Traffic::Tcp { congestion: "reno", supply: Supply::Spans(spans) } = &tcp.traffic else {
+        let Traffic::Tcp { congestion: "reno", ecn: Ecn::On, supply: Supply::Spans(spans) } = &tcp.traffic
+        else {
             panic!("{tcp:?}")
         };
         assert_eq!((spans[0], tcp.from.as_str(), tcp.stop), ((at(1.0), at(9.0)), "src2", at(9.0)));

@@ -152,6 +152,67 @@ fn emulated_flows_and_programs_have_the_rates_of_links() {
     assert_eq!(one(&events, "event", "ended")["code"], 3);
 }
 
+/// TCP with marks to one host, and a session whose second receiver joins at 3 s and gets its packets from 5 s on.
+const MARKS_AND_JOINS: &str = r#"
+title = "marks and joins"
+duration = "8 s"
+warmup = "2 s"
+start_jitter = "0 s"
+
+[topology]
+kind = "text"
+network = """
+host src
+host tcp
+host a
+host b
+host c
+router r
+link src r rate=100M delay=5ms
+link tcp r rate=100M delay=5ms
+link r a rate=8M delay=10ms queue=codel,ecn
+link r b rate=2M delay=10ms queue=droptail,50
+link r c rate=2M delay=10ms queue=droptail,50
+"""
+
+[[flow]]
+name = "tcp"
+kind = "tcp-cubic,ecn"
+from = "tcp"
+to = "a"
+
+[[flow]]
+name = "session"
+kind = "session"
+scheme = "ormcc"
+from = "src"
+to = ["b", "c"]
+join = ["0 s", "3 s"]
+join_latency = "2 s"
+"#;
+
+/// Needs a kernel: TCP with ECN, and IGMP.
+#[test]
+fn kernel_tcp_obeys_marks_and_joins_have_their_latency() {
+    let Some(_root) = require_root() else { return };
+    let _turn = must(Turn::take(Company::Alone));
+    let place = lab();
+    must(std::fs::write(place.path().join("lab.toml"), MARKS_AND_JOINS));
+    let flood = ["--unknown-groups", "flood"];
+    let events =
+        valid(place.path(), &[&["emu", "run", "lab.toml", "--json", "--out", "record"], &flood[..]].concat());
+    let to_a = one(&events, "link", "r->a");
+    assert!(to_a["marked"].as_f64() > Some(3.0) && to_a["dropped"] == 0, "{to_a}");
+    assert!(to_a["utilisation"].as_f64() > Some(0.8), "{to_a}");
+    let rates = must(std::fs::read_to_string(place.path().join("record/rates.csv")));
+    let rate = |receiver: &str| -> Vec<bool> {
+        let rows = rates.lines().filter(|line| line.contains(&format!(",session,1,{receiver},")));
+        rows.map(|row| row.rsplit(',').next() != Some("0")).collect()
+    };
+    assert_eq!(rate("c"), [false, false, false, false, false, true, true, true], "{rates}");
+    assert_eq!(rate("b")[1..], [true; 7], "it has joined before the beginning: {rates}");
+}
+
 /// Needs a kernel: processes that are killed, and namespaces.
 #[test]
 fn killed_emulation_leaves_nothing_and_another_stays() {
