@@ -105,6 +105,8 @@ pub struct Calendar {
     later: usize,
     days: u32,
     sorted: u32,
+    /// Whether a day has begun since the last call of [`Calendar::begins_day`].
+    begins: bool,
 }
 
 impl Default for Calendar {
@@ -120,6 +122,7 @@ impl Default for Calendar {
             later: 0,
             days: 0,
             sorted: 0,
+            begins: false,
         }
     }
 }
@@ -178,6 +181,12 @@ impl Calendar {
     pub fn peek(&self, ahead: usize) -> Option<Entry> {
         let last = self.present.len().checked_sub(1 + ahead)?;
         self.present.get(last).copied()
+    }
+
+    /// Returns whether a day has begun since the last call.
+    #[inline]
+    pub const fn begins_day(&mut self) -> bool {
+        std::mem::replace(&mut self.begins, false)
     }
 
     /// Returns the time of the next entry.
@@ -289,6 +298,7 @@ impl Calendar {
         self.later -= self.present.len();
         self.present.sort_unstable_by(|a, b| b.cmp(a));
         self.today = day;
+        self.begins = true;
         self.days += 1;
         self.sorted += self.present.len() as u32;
         if self.days == REVIEW {

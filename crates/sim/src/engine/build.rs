@@ -601,6 +601,7 @@ impl Builder<'_> {
             }
         });
         let flows = flows.collect();
+        let lost = vec![0; self.senders.len() * (moments.0.len() + 1)];
         let rings = self.hops.iter().filter(|hop| hop.then == ArrivalProcessing::Event).count()
             + self.branches.iter().filter(|branch| branch.then == ArrivalProcessing::Event).count();
         let rings = Vec::with_capacity(rings);
@@ -618,6 +619,7 @@ impl Builder<'_> {
             link_moments: LinkMoments::new(links.len(), moments.0.len()),
             moments,
             sample: self.options.sample.as_nanos(),
+            is_large: links.len() >= MANY_LINKS,
             links,
             rings,
             queues: Vec::new(),
@@ -644,7 +646,7 @@ impl Builder<'_> {
             changes: self.network.changes.clone(),
             traces: self.network.traces.clone(),
             taps: Vec::new(),
-            records: Records::new(flows, self.options.events),
+            records: Records::new(flows, lost, self.options.events),
             border: place.border,
             traversals: 0,
             arrivals: 0,
@@ -655,6 +657,9 @@ impl Builder<'_> {
         island
     }
 }
+
+/// Smallest number of links of a network whose state does not fit the caches.
+const MANY_LINKS: usize = 2500;
 
 /// Smallest number of agents with which a host uses a tournament to find the next deadline.
 const MANY_AGENTS: u32 = 12;

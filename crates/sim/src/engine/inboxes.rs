@@ -11,6 +11,7 @@
 //! timers of feeders. The inbox runs them when it processes a batch, up to the latest departure that can belong to the batch.
 
 use super::Island;
+use super::lookahead::FAR;
 use super::nanos::NEVER;
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
@@ -239,10 +240,13 @@ impl Island {
         self.run_feeders(inbox, complete);
         let mut batch = std::mem::take(&mut self.inboxes.batch);
         batch.sort_by_key(|(entry, _)| *entry); // stable: packets of one link stay in order
-        for place in 0..batch.len() {
-            self.look_ahead_in(&batch, place);
-            let (entry, frame) = batch[place];
-            self.offer(entry.time(), frame);
+        for place in 0..batch.len() + FAR {
+            if self.is_large {
+                self.look_ahead_in(&batch, place);
+            }
+            if let Some((entry, frame)) = batch.get(place.wrapping_sub(FAR)) {
+                self.offer(entry.time(), *frame);
+            }
         }
         batch.clear();
         self.inboxes.batch = batch;
@@ -269,8 +273,11 @@ impl Island {
         }
         let due = std::mem::take(&mut self.inboxes.due);
         self.inboxes.collecting = inbox;
-        for (place, &(arrival, host)) in due.iter().enumerate() {
-            self.look_ahead_among(&due, place);
+        for place in 0..due.len() + FAR {
+            if self.is_large {
+                self.look_ahead_among(&due, place);
+            }
+            let Some(&(arrival, host)) = due.get(place.wrapping_sub(FAR)) else { continue };
             let it = &self.hosts[host as usize];
             let Some(feeder) = it.feeder() else { continue };
             let delay = self.inboxes.feeders[feeder as usize].delay;

@@ -168,6 +168,11 @@ impl Ring {
         self.first.as_ref().map(|(_, frame)| frame)
     }
 
+    /// Returns the packet after the next one.
+    pub fn second(&self) -> Option<&(u64, Frame)> {
+        self.rest.front()
+    }
+
     fn push(&mut self, at: u64, frame: Frame) {
         if self.first.is_none() {
             self.first = Some((at, frame));

@@ -1,8 +1,8 @@
 //! Prefetch of the memory for the next entries of the calendar, while the current entry is processed.
 //!
-//! There are three steps. The first prefetches the link or host, the second the packet or the host's agents, and the third the
-//! state of the agents and of the next link. Each step needs the memory that the preceding step has fetched, so each step handles
-//! a nearer entry than the preceding one.
+//! There are several steps. The first prefetches the link or host, the next ones the packet or the host's agents, the state of the
+//! agents, and the links after them. Each step needs the memory that the preceding step has fetched, so each step handles a nearer
+//! entry than the preceding one. Before the first entry of a day or of a batch, the steps handle the entries that follow it.
 
 use super::Island;
 use super::agents::Agent;
@@ -14,71 +14,83 @@ use crate::prefetch::{lines, soon};
 use crate::routes::{Branch, NONE};
 
 /// Number of entries between the present entry and the entry of the first step.
-const FAR: usize = 16;
+pub(super) const FAR: usize = 16;
 const FURTHER: usize = 13;
 const NEAR: usize = 10;
-const NEXT: usize = 5;
+const NEXT: usize = 7;
 const THEN: usize = 4;
 const LAST: usize = 2;
 
 impl Island {
+    /// Prefetches memory for the entries after the next one. With `back`, the next entry is imagined this number of places before
+    /// the next entry of the calendar.
     #[inline]
-    pub(super) fn look_ahead(&self) {
-        if let Some(entry) = self.calendar.peek(FAR) {
+    pub(super) fn look_ahead(&self, back: usize) {
+        let entry = |ahead: usize| ahead.checked_sub(back).and_then(|ahead| self.calendar.peek(ahead));
+        let ring = |link: u32| self.links[link as usize].ring_number().and_then(|ring| self.rings.get(ring));
+        let slot = |host: u32| self.slots.get(self.hosts[host as usize].first as usize);
+        if let Some(entry) = entry(FAR) {
             match entry.class() {
                 Class::Arrival | Class::Dequeue => soon(&self.links[entry.number() as usize]),
                 Class::Timer => soon(&self.hosts[entry.number() as usize]),
                 Class::Flush | Class::Change => {}
             }
         }
-        if let Some(entry) = self.calendar.peek(NEAR) {
+        if let Some(entry) = entry(NEAR) {
+            match entry.class() {
+                Class::Arrival => ring(entry.number()).into_iter().for_each(soon),
+                Class::Timer => slot(entry.number()).into_iter().for_each(soon),
+                Class::Flush | Class::Change | Class::Dequeue => {}
+            }
+        }
+        if let Some(entry) = entry(NEXT) {
             match entry.class() {
                 Class::Arrival => {
-                    self.links[entry.number() as usize].ring_number().into_iter().for_each(|ring| {
-                        if let Some(ring) = self.rings.get(ring) {
-                            soon(ring);
-                        }
-                    })
+                    if let Some(ring) = ring(entry.number()) {
+                        ring.second().into_iter().for_each(soon);
+                        ring.next().into_iter().for_each(|frame| self.fetch_for(frame));
+                    }
                 }
                 Class::Timer => {
-                    let host = &self.hosts[entry.number() as usize];
-                    if let Some(slot) = self.slots.get(host.first as usize) {
-                        soon(slot);
-                    }
+                    slot(entry.number()).into_iter().for_each(|slot| self.fetch_agent(slot.agent))
                 }
                 Class::Flush | Class::Change | Class::Dequeue => {}
             }
         }
-        if let Some(entry) = self.calendar.peek(NEXT) {
-            match entry.class() {
-                Class::Arrival => {
-                    let ring = self.links[entry.number() as usize].ring_number();
-                    if let Some(frame) =
-                        ring.and_then(|ring| self.rings.get(ring)).and_then(|ring| ring.next())
-                    {
-                        self.fetch_for(frame);
-                    }
-                }
-                Class::Timer => {
-                    let host = &self.hosts[entry.number() as usize];
-                    if let Some(slot) = self.slots.get(host.first as usize) {
-                        self.fetch_agent(slot.agent);
-                    }
-                }
-                Class::Flush | Class::Change | Class::Dequeue => {}
-            }
-        }
-        if let Some(entry) = self.calendar.peek(LAST).filter(|entry| entry.class() == Class::Timer)
-            && let Some(slot) = self.slots.get(self.hosts[entry.number() as usize].first as usize)
+        if let Some(entry) = entry(LAST).filter(|entry| entry.class() == Class::Arrival)
+            && let Some(frame) = ring(entry.number()).and_then(|ring| ring.next())
         {
-            self.fetch_source(slot.agent);
+            self.fetch_reader(frame);
+        }
+        if let Some(entry) = entry(THEN) {
+            match entry.class() {
+                Class::Arrival => {
+                    let frame = ring(entry.number()).and_then(|ring| ring.next());
+                    frame.into_iter().for_each(|frame| self.fetch_after(frame));
+                }
+                Class::Timer => {
+                    slot(entry.number()).into_iter().for_each(|slot| self.fetch_source(slot.agent))
+                }
+                Class::Flush | Class::Change | Class::Dequeue => {}
+            }
         }
     }
 
-    /// Prefetches memory for the packets of an inbox's batch that follow the packet at `place`.
+    /// Prefetches the log's reader of the next link, if it is a last hop with a log.
+    #[inline]
+    fn fetch_reader(&self, frame: &Frame) {
+        if !matches!(frame.body, Body::Data(_))
+            && let Some(next) = self.hops.get(self.hops[frame.at as usize].next as usize)
+            && let Some(branch) = self.branches.get(self.links[next.link as usize].bundled as usize)
+        {
+            soon(branch);
+        }
+    }
+
+    /// Prefetches memory for the packets of an inbox's batch after the packet [`FAR`] places before `place`.
     #[inline]
     pub(super) fn look_ahead_in(&self, batch: &[(Entry, Frame)], place: usize) {
-        let data = |ahead| match batch.get(place + ahead) {
+        let data = |ahead| match batch.get(place.wrapping_sub(FAR - ahead)) {
             Some((_, Frame { body: Body::Data(_), at, .. })) => self.branches.get(*at as usize),
             _ => None,
         };
@@ -108,33 +120,25 @@ impl Island {
         }
     }
 
-    /// Prefetches memory for the hosts of an inbox's batch that follow the host at `place`.
+    /// Prefetches memory for the hosts of an inbox's batch after the host [`FAR`] places before `place`.
     #[inline]
     pub(super) fn look_ahead_among(&self, hosts: &[(u64, u32)], place: usize) {
-        if let Some((_, host)) = hosts.get(place + FAR) {
-            soon(&self.hosts[*host as usize]);
-        }
-        let slot = |ahead| {
-            let (_, host) = hosts.get(place + ahead)?;
-            self.slots.get(self.hosts[*host as usize].first as usize)
-        };
-        if let Some(slot) = slot(NEAR) {
-            soon(slot);
-        }
-        if let Some(slot) = slot(NEXT) {
-            self.fetch_agent(slot.agent);
-        }
-        if let Some(slot) = slot(THEN) {
-            self.fetch_source(slot.agent);
-        }
-        let root = |ahead| match slot(ahead)?.agent {
+        let host = |ahead| Some(&self.hosts[hosts.get(place.wrapping_sub(FAR - ahead))?.1 as usize]);
+        let agent = |ahead| Some(self.slots.get(host(ahead)?.first as usize)?.agent);
+        let root = |ahead| match agent(ahead)? {
             Agent::Source(number) => self.branches.get(self.sessions[number as usize].root.0 as usize),
             _ => None,
         };
-        if let Some(root) = root(THEN) {
-            soon(root);
+        host(FAR).into_iter().for_each(soon);
+        if let Some(slot) = host(FURTHER).and_then(|host| self.slots.get(host.first as usize)) {
+            soon(slot);
         }
-        if let Some(root) = root(LAST) {
+        agent(NEAR).into_iter().for_each(|agent| self.fetch_agent(agent));
+        if let Some(agent) = agent(NEXT) {
+            self.fetch_source(agent);
+            root(NEXT).into_iter().for_each(soon);
+        }
+        if let Some(root) = root(THEN) {
             soon(&self.links[root.link as usize]);
         }
     }
@@ -145,12 +149,24 @@ impl Island {
         match frame.body {
             Body::Segment(_) | Body::Feedback(_) | Body::Datagram(_) => {
                 let number = (frame.flow & !UNICAST) as usize;
+                lines(&self.sinks[number], 192);
+                lines(&self.senders[number], 320);
+                soon(&self.hops[frame.at as usize]);
+            }
+            Body::Report(_) | Body::Order(_) | Body::Direct { .. } => soon(&self.hops[frame.at as usize]),
+            Body::Data(_) => soon(&self.branches[frame.at as usize]),
+        }
+    }
+
+    /// Prefetches hosts and links after [`Self::fetch_for`].
+    #[inline]
+    fn fetch_after(&self, frame: &Frame) {
+        match frame.body {
+            Body::Segment(_) | Body::Feedback(_) | Body::Datagram(_) => {
+                let number = (frame.flow & !UNICAST) as usize;
                 let sink = &self.sinks[number];
-                lines(sink, 192);
                 soon(&self.hosts[sink.host as usize]);
-                let sender = &self.senders[number];
-                lines(sender, 320);
-                soon(&self.hosts[sender.host as usize]);
+                soon(&self.hosts[self.senders[number].host as usize]);
                 self.fetch_hops(frame.at);
                 self.fetch_hops(sink.hop);
             }

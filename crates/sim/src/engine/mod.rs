@@ -63,6 +63,7 @@ use inboxes::{INBOX, Inboxes};
 use islands::border::Border;
 use layers::MulticastForwarding;
 use links::{LinkMoments, Probe, Ring, SimLink};
+use lookahead::FAR;
 use meter::Moments;
 use queues::LinkQueue;
 use record::Records;
@@ -83,6 +84,8 @@ struct Island {
     moments: Moments,
     sample: u64,
     links: Vec<SimLink>,
+    /// Whether the state does not fit the caches, so it is prefetched.
+    is_large: bool,
     link_moments: LinkMoments,
     /// Rings of the links on which arrivals are separate events; the rings of links that queue come first.
     rings: Vec<Ring>,
@@ -163,7 +166,12 @@ impl Island {
     fn run_to(&mut self, until: u64) {
         while let Some(entry) = self.calendar.pop(until) {
             self.events += 1;
-            self.look_ahead();
+            if self.is_large {
+                if self.calendar.begins_day() {
+                    (1..=FAR).rev().for_each(|back| self.look_ahead(back));
+                }
+                self.look_ahead(0);
+            }
             self.execute(entry);
         }
     }

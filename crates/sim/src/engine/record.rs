@@ -19,6 +19,9 @@ use faircast_unicast::{SenderView, Sink as _};
 #[derive(Debug, Default)]
 pub struct Records {
     pub flows: Vec<FlowOutcome>,
+    /// By unicast sender: lost packets in each interval between counted moments. A small table, because a loss must not touch the
+    /// outcome of its flow.
+    pub lost: Vec<u32>,
     /// Unordered events; `None` unless requested.
     pub events: Option<Vec<Event>>,
     /// Cause of the cut that a session's source may make now.
@@ -27,8 +30,8 @@ pub struct Records {
 
 impl Records {
     /// Returns empty records, with or without events.
-    pub fn new(flows: Vec<FlowOutcome>, events: Events) -> Records {
-        Records { flows, events: (events == Events::On).then(Vec::new), cause: None }
+    pub fn new(flows: Vec<FlowOutcome>, lost: Vec<u32>, events: Events) -> Records {
+        Records { flows, lost, events: (events == Events::On).then(Vec::new), cause: None }
     }
 
     fn at(&mut self, flow: u32) -> &mut FlowOutcome {
@@ -155,8 +158,14 @@ impl Island {
             }
             finish_session(session, into, bin, &moments);
         }
-        for (sender, sink) in self.senders.iter_mut().zip(&mut self.sinks) {
+        let lost = self.records.lost.chunks(moments.0.len() + 1);
+        for ((sender, sink), lost) in self.senders.iter_mut().zip(&mut self.sinks).zip(lost) {
             let into = &mut flows[sender.flow as usize];
+            let mut sum = 0;
+            for (counts, lost) in into.counts.iter_mut().zip(lost) {
+                sum += u64::from(*lost);
+                counts.lost += sum;
+            }
             if let Some(done) = sender.sent_meter.finish(bin) {
                 put(&mut into.sent_bins, done);
             }

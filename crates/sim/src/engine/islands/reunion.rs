@@ -68,6 +68,7 @@ impl Records {
 
     /// Adds the records that receivers, links and routers make.
     fn add(&mut self, other: &mut Records) {
+        self.lost.iter_mut().zip(&other.lost).for_each(|(mine, theirs)| *mine += theirs);
         for (mine, theirs) in self.flows.iter_mut().zip(&other.flows) {
             let FlowOutcome { received_bins, counts, aggregated, .. } = mine;
             if received_bins.len() < theirs.received_bins.len() {
