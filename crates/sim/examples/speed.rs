@@ -1,12 +1,14 @@
-//! Measures the speed of the engine and prints one line of JSON. `speed KIND N SECONDS [THREADS]` runs one of these
+//! Measures the speed of the engine and prints one line of JSON. `speed KIND N SECONDS [THREADS [MBPS LOSS]]` runs one of these
 //! networks:
 //!
 //! - `tcp`: the star of the ns-2 comparison. N receivers, each behind its own link with one TCP Reno flow, and a
 //!   multicast stream at 0.3 Mbit/s to all receivers.
+//! - `sack`: the dumbbell of the ns-2 comparison. N flows of TCP SACK share a bottleneck.
 //! - `window`: the same star with fast last hops. No packet is lost, and the windows grow by 1,250 packets per second.
 //! - `losses`: N flows of BBR, each over its own link with 100 Mbit/s, a delay of 100 ms and a loss rate of 1 %. A window
 //!   contains thousands of packets, and some of them are lost.
-//! - a scheme, for example `ormcc,preset=published`: a star with this scheme, each receiver behind a link of 1 Mbit/s.
+//! - a scheme, for example `ormcc,preset=published`: a star with this scheme, each receiver behind a link of 1 Mbit/s,
+//!   or of MBPS with this random loss.
 //! - `tree`: a tree of two levels, with two sessions of one receiver each behind every last hop.
 //! - `layers`: GMCC's layers to N receivers in six groups, with two PGMCC sessions of one receiver each in every group
 //!   (paper 000, 4.3).
@@ -91,6 +93,31 @@ fn tcp_star(receivers: usize, last_hop: LinkSpec) -> Network {
     net
 }
 
+/// Builds N flows of TCP SACK through one bottleneck, each between hosts of its own.
+fn dumbbell(flows: usize) -> Network {
+    let mut net = Network::new(1);
+    let (left, right) = (net.node(), net.node());
+    let queue = QueueSpec::DropTail(Limit::Packets(3 * flows as u32));
+    net.duplex(left, right, link(0.3 * flows as f64, 10, queue), wide(0.3 * flows as f64, 10));
+    let mut rng = Rng::new(1, 99);
+    for _ in 0..flows {
+        let (from, to) = (net.node(), net.node());
+        net.duplex(from, left, wide(100.0, 5), wide(100.0, 5));
+        net.duplex(to, right, wide(100.0, 5), wide(100.0, 5));
+        net.unicast(UnicastSpec {
+            protocol: UnicastProtocol::Controlled("tcp-sack".parse::<Protocol>().expect("a protocol")),
+            packet_size: 1000,
+            ack_size: 40,
+            from,
+            to,
+            start: Time::from_secs_f64(rng.unit()),
+            stop: Time::NEVER,
+            supply: ApplicationData::Endless,
+        });
+    }
+    net
+}
+
 /// Builds flows of BBR over links that lose packets at random.
 fn lossy_paths(flows: usize) -> Network {
     let mut net = Network::new(1);
@@ -113,15 +140,15 @@ fn lossy_paths(flows: usize) -> Network {
     net
 }
 
-/// Builds a star of one session, with each receiver behind its own link of 1 Mbit/s.
-fn star(receivers: usize, scheme: Scheme) -> Network {
+/// Builds a star of one session, with each receiver behind its own link.
+fn star(receivers: usize, scheme: Scheme, last_hop: LinkSpec) -> Network {
     let mut net = Network::new(1);
     let (source, router) = (net.node(), net.node());
     net.duplex(source, router, wide(100.0, 1), wide(100.0, 1));
     let mut members = Vec::with_capacity(receivers);
     for _ in 0..receivers {
         let leaf = net.node();
-        net.duplex(router, leaf, bottleneck(50), wide(1.0, 50));
+        net.duplex(router, leaf, last_hop, wide(1.0, 50));
         members.push(ReceiverSpec { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
     }
     net.session(SessionSpec { scheme, ..session(source, members, Config::published()) });
@@ -296,6 +323,13 @@ fn peak_memory() -> f64 {
     kib.unwrap_or(0.0) / 1024.0
 }
 
+/// Returns the processor time of all threads in seconds.
+fn processor_time() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(") ").next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
 fn main() {
     let mut args = std::env::args().skip(1);
     let kind = args.next().unwrap_or_else(|| "tcp".to_owned());
@@ -305,6 +339,7 @@ fn main() {
     let begin = Instant::now();
     let net = match kind.as_str() {
         "tcp" => tcp_star(receivers, bottleneck(5)),
+        "sack" => dumbbell(receivers),
         "window" => tcp_star(receivers, wide(100.0, 5)),
         "losses" => lossy_paths(receivers),
         "tree" => tree(receivers.isqrt()),
@@ -319,7 +354,12 @@ fn main() {
             let router: Arc<dyn RouterSpec> = Arc::new(acknowledgements::Config);
             routed_tree(receivers, "raccoom,preset=published,law=steady,first=400000", &router)
         }
-        scheme => star(receivers, scheme.parse::<Scheme>().expect("a scheme").with_packet_size(1000)),
+        scheme => {
+            let rate = Rate::from_mbps(args.next().and_then(|n| n.parse().ok()).unwrap_or(1.0));
+            let loss = args.next().and_then(|n| n.parse().ok()).map(LossSpec::Bernoulli);
+            let scheme = scheme.parse::<Scheme>().expect("a scheme").with_packet_size(1000);
+            star(receivers, scheme, LinkSpec { rate, loss, ..bottleneck(50) })
+        }
     };
     let until = Time::from_secs_f64(seconds);
     let islands = if threads > 1 { Islands::IfFaster(threads) } else { Islands::One };
@@ -327,13 +367,14 @@ fn main() {
     let mut engine = net.engine(&options).expect("a sound network");
     let setup = begin.elapsed().as_secs_f64();
     let idle = peak_memory();
-    let begin = Instant::now();
-    let (run, outcome) = std::thread::scope(|scope| {
+    let (begin, before) = (Instant::now(), processor_time());
+    let (run, cpu, outcome) = std::thread::scope(|scope| {
         for helper in engine.helpers() {
             scope.spawn(|| helper.help());
         }
         engine.run();
-        (begin.elapsed().as_secs_f64(), engine.finish(&net).expect("nothing that cannot be done"))
+        let (run, cpu) = (begin.elapsed().as_secs_f64(), processor_time() - before);
+        (run, cpu, engine.finish(&net).expect("nothing that cannot be done"))
     });
     let session = &outcome.flows[outcome.flows.len() - 1];
     let received = session.members.iter().map(|member| member.bytes).sum::<u64>() as f64;
@@ -341,7 +382,7 @@ fn main() {
     let others = &outcome.flows[..outcome.flows.len() - 1];
     let goodput = others.iter().map(|flow| flow.members[0].delivered * 8000).sum::<u64>() as f64 / seconds;
     println!(
-        "{{\"kind\":\"{kind}\",\"N\":{receivers},\"T_s\":{seconds},\"setup_s\":{setup:.3},\"run_s\":{run:.3},\
+        "{{\"kind\":\"{kind}\",\"N\":{receivers},\"T_s\":{seconds},\"setup_s\":{setup:.3},\"run_s\":{run:.3},\"cpu_s\":{cpu:.2},\
          \"idle_MiB\":{idle:.1},\"peak_MiB\":{:.1},\"link_traversals\":{},\"trav_per_s\":{:.0},\"arrivals\":{},\
          \"arrivals_per_s\":{:.0},\"events\":{},\"sent\":{},\"reports\":{},\"mcast_rate_bps\":{rate:.0},\
          \"other_goodput_bps_mean\":{:.0},\"digest\":\"{:016x}\"}}",
