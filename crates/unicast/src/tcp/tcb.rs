@@ -114,15 +114,15 @@ impl ControlBlock {
         if stamped {
             self.timer.rtt.sample(ack.echo, now, &self.config);
         }
-        if let Some(timed_at) = self.timer.end_timing(ack.next) {
-            // The timeout stays doubled while marks are echoed although the window is only one packet.
-            if !(echo && self.echo_at_one) {
-                self.timer.rtt.end_backoff(&self.config);
-                self.echo_at_one = false;
-            }
-            if !stamped {
-                self.timer.rtt.sample(timed_at, now, &self.config);
-            }
+        let timed_at = self.timer.end_timing(ack.next);
+        // The timeout stays doubled while marks are echoed although the window is only one packet. A timestamp measures
+        // retransmitted packets, too (RFC 7323, 4.1), so with timestamps every such acknowledgement ends the doubling.
+        if (stamped || timed_at.is_some()) && !(echo && self.echo_at_one) {
+            self.timer.rtt.end_backoff(&self.config);
+            self.echo_at_one = false;
+        }
+        if let Some(timed_at) = timed_at.filter(|_| !stamped) {
+            self.timer.rtt.sample(timed_at, now, &self.config);
         }
         self.timer.restart(now);
     }

@@ -270,6 +270,25 @@ fn timeout_doubles_and_is_reset_by_an_acknowledgement() {
     assert_eq!(pipe.sender.deadline().since(pipe.now).as_nanos() / 200_000_000, 4, "1 s again");
 }
 
+/// Drops a packet, passes its retransmission, and drops the next packet. Returns the two times until a retransmission in seconds.
+fn timeouts_of_two_packets(name: &str) -> Vec<f64> {
+    let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
+    pipe.trace = Some(Vec::new());
+    pipe.judge = Box::new(|n, _, _| if n == 10 || n == 12 { Fate::Dropped } else { Fate::Passes });
+    pipe.run_until(Time::from_secs_f64(20.0));
+    let trace = pipe.trace.take().expect("it was asked for");
+    let again = trace.windows(2).filter(|pair| pair[0].1 == pair[1].1);
+    again.map(|pair| pair[1].0.since(pair[0].0).as_secs_f64()).collect()
+}
+
+#[test]
+fn timestamp_of_a_retransmission_resets_the_timeout() {
+    assert_eq!(timeouts_of_two_packets("tcp-sack,preset=rfc,window=1"), [1.0, 1.0]);
+    // Without timestamps the acknowledgement of a retransmission is no sample (Karn), and the timeout stays doubled.
+    let doubled = timeouts_of_two_packets("tcp-sack,min-rto=1,window=1");
+    assert_eq!(doubled, [1.0, 2.0]);
+}
+
 #[test]
 fn delayed_acknowledgements_halve_the_number_of_acks() {
     let count = |name: &str| {
