@@ -1,4 +1,4 @@
-//! Metrics in the text format of OpenMetrics, from the same model as the page.
+//! Metrics in the text format of OpenMetrics or the older one of Prometheus, from the same model as the page.
 //!
 //! Counters are sums over all sessions of the command: they do not fall when a session ends. Gauges are about running sessions.
 
@@ -9,7 +9,6 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
@@ -20,8 +19,9 @@ pub(super) const MAX_NAMED: usize = 1_000;
 /// Label of the receivers without a label of their own.
 const OTHERS: &str = "others";
 
-/// Media type of the text.
-pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Media types: that of OpenMetrics, and that of the older format, which programs without an Accept header expect.
+pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 type Labels = Vec<(&'static str, String)>;
 type Numbers = Family<Labels, Gauge<f64, AtomicU64>>;
@@ -29,11 +29,30 @@ type Numbers = Family<Labels, Gauge<f64, AtomicU64>>;
 /// A metric by side: name, meaning, unit, value.
 type BySide<T> = (&'static str, &'static str, Option<Unit>, fn(&OfSide) -> T);
 
-/// Returns the text of all metrics.
+/// Returns the text of all metrics in the older format. There, the type of a counter is stated with the suffix of its samples.
+pub fn plain(sample: &Sample) -> String {
+    let text = text(sample);
+    let type_of = |line: &str| line.strip_prefix("# TYPE ")?.strip_suffix(" counter").map(str::to_owned);
+    let counters: BTreeSet<String> = text.lines().filter_map(type_of).collect();
+    let lines = text.lines().filter(|line| !line.starts_with("# UNIT") && *line != "# EOF");
+    lines.fold(String::new(), |mut plain, line| {
+        let mut words = line.splitn(4, ' ').map(str::to_owned).collect::<Vec<_>>();
+        if line.starts_with('#') && counters.contains(&words[2]) {
+            words[2].push_str("_total");
+        }
+        plain.push_str(&words.join(" "));
+        plain.push('\n');
+        plain
+    })
+}
+
+/// Returns the text of all metrics in the format of OpenMetrics.
 pub fn text(sample: &Sample) -> String {
     let mut registry = Registry::with_prefix("faircast");
+    let build = Numbers::default();
     let about = [("version", env!("CARGO_PKG_VERSION")), ("command", sample.command)];
-    registry.register("build", "The command that reports", Info::new(about));
+    build.get_or_create(&about.map(|(name, value)| (name, value.to_owned())).to_vec()).set(1.0);
+    registry.register("build_info", "The command that reports", build);
     by_side(&mut registry, &sample.sides);
     receivers(&mut registry, sample);
     let ended = Family::<Labels, Counter>::default();

@@ -123,7 +123,11 @@ fn answer(request: &Request<Incoming>, access: &Access, shared: &Arc<Shared>) ->
         "state" => file("application/json", line(&shared.update_since(0))),
         "metrics" => {
             let sample = shared.lock().sample();
-            file(metrics::MEDIA_TYPE, metrics::text(&sample))
+            let accepted = request.headers().get(header::ACCEPT).and_then(|kinds| kinds.to_str().ok());
+            match accepted.is_some_and(|kinds| kinds.contains("application/openmetrics-text")) {
+                true => file(metrics::OPEN_METRICS, metrics::text(&sample)),
+                false => file(metrics::PLAIN, metrics::plain(&sample)),
+            }
         }
         "events" => {
             let after = after(request, &shared.lock().run());

@@ -542,6 +542,42 @@ fn metrics_equal_the_events_and_name_at_most_1_000_receivers() {
     assert_eq!(values["faircast_receivers{state=\"receiving\"}"], 3_000.0);
 }
 
+/// Runs promtool with an input. Returns what it has printed, or `None` without promtool.
+fn promtool(args: &[&str], input: &str) -> Option<String> {
+    let mut command = Command::new("promtool");
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = match command.spawn() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let is_required = std::env::var("CI").as_deref() == Ok("true");
+            assert!(!is_required, "cannot be skipped with CI=true: no promtool");
+            eprintln!("skipped: no promtool");
+            return None;
+        }
+        process => process.expect("promtool starts"),
+    };
+    process.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("promtool reads");
+    let output = process.wait_with_output().expect("promtool ends");
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}: {text}", output.status);
+    Some(text)
+}
+
+#[test]
+fn promtool_accepts_the_metrics_and_the_alert_rules() {
+    let mut model = Model::new("send", "run");
+    model.note(Of::default(), &receivers());
+    model.note(Of::default(), &Event::Progress(progress(7)));
+    let Some(remarks) = promtool(&["check", "metrics"], &super::metrics::plain(&model.sample())) else {
+        return;
+    };
+    assert_eq!(remarks, "");
+    let rules = crate::schema::docs("monitoring/alerts.yml");
+    let rules =
+        promtool(&["check", "rules", rules.to_str().expect("a plain name")], "").expect("it is there");
+    assert!(rules.contains("6 rules found"), "{rules}");
+}
+
 #[test]
 fn metrics_are_served_under_any_name_of_the_host() {
     let options = OutputOptions { metrics: Some(([127, 0, 0, 1], 0).into()), ..OutputOptions::default() };
@@ -555,11 +591,15 @@ fn metrics_are_served_under_any_name_of_the_host() {
         stream.read_to_string(&mut answer).expect("the server answers");
         answer
     };
-    let answer = ask("GET /metrics HTTP/1.1");
+    let accept =
+        "Accept: application/openmetrics-text;version=1.0.0;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+    let answer = ask(&format!("GET /metrics HTTP/1.1\r\n{accept}"));
     assert!(
         answer.contains("application/openmetrics-text") && answer.contains("faircast_sessions"),
         "{answer}"
     );
+    let plain = ask("GET /metrics HTTP/1.1\r\nAccept: */*");
+    assert!(plain.contains("text/plain; version=0.0.4") && plain.contains("faircast_sessions"), "{plain}");
     assert!(ask("GET / HTTP/1.1").starts_with("HTTP/1.1 404"), "the page is not there");
 }
 
