@@ -79,6 +79,7 @@ impl Configuration for PgmSend {
             linger: span(self.linger),
             first: 0,
             total,
+            receiver_events: place.receiver_events,
         };
         let session = source::PgmSource::new(setup, host.now());
         sockets.run(session, host)

@@ -18,6 +18,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
+use faircast_transport::config::ReceiverEvents;
 use faircast_transport::step_driver::{Steps, pump};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -116,6 +117,7 @@ pub fn source(input: &[u8]) {
         // The larger number is just below the maximum, so that packet numbers wrap.
         first: if setup & 4 == 0 { 0 } else { u32::MAX - 4 },
         total: None,
+        receiver_events: ReceiverEvents::EverySecond,
     };
     let (mut source, mut now) = (PgmSource::new(setup, Time::ZERO), Time::ZERO);
     for step in Steps(input) {

@@ -13,7 +13,9 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
+use faircast_transport::config::ReceiverEvents;
 use faircast_transport::endpoint::Endpoint;
+use faircast_transport::event::{Condition, Event, ReceiverState};
 use faircast_transport::step_driver::{give, take_all};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -174,6 +176,8 @@ struct Asked {
     new: u64,
     again: u64,
     confirmed: u64,
+    /// The latest states of the hosts.
+    states: Vec<ReceiverState>,
 }
 
 impl Asked {
@@ -195,9 +199,10 @@ impl Asked {
             linger: Span::from_secs(3),
             first: 0,
             total: None,
+            receiver_events: ReceiverEvents::EverySecond,
         };
         let source = PgmSource::new(setup, Time::ZERO);
-        Asked { source, now: Time::ZERO, new: 0, again: 0, confirmed: 0 }
+        Asked { source, now: Time::ZERO, new: 0, again: 0, confirmed: 0, states: Vec::new() }
     }
 
     /// Requests the newest `most` packets. Each NAK is from another host.
@@ -230,6 +235,11 @@ impl Asked {
     fn pass(&mut self) {
         self.now += Span::from_millis(1);
         self.source.handle_timeout(self.now);
+        while let Some(event) = self.source.poll_event() {
+            if let Event::Receivers { receivers } = event {
+                self.states = receivers;
+            }
+        }
         for (bytes, _) in take_all(&mut self.source, self.now) {
             match codec::parse(&bytes).expect("it is a packet").body {
                 Body::Odata(_) => self.new += 1,
@@ -267,9 +277,13 @@ fn source_ends_despite_endless_naks() {
             break;
         }
     }
-    let Asked { new, again, now, .. } = asked;
+    let Asked { new, again, now, states, .. } = asked;
     println!("{new} packets, {again} again, over at {now:?}");
     // Packets older than a minute are not stored.
     assert!(asked.source.is_finished() && now < Time::ZERO + Span::from_secs(70), "at {now:?}");
-    asked.source.report().expect("it ends");
+    let sent = asked.source.report().expect("it ends");
+    let [host] = states.as_slice() else { panic!("one host: {states:?}") };
+    let reason = host.reason.as_deref().unwrap_or_default();
+    let late: u64 = reason.split_once(' ').expect("a number").0.parse().expect("a number");
+    assert!(host.state == Condition::Failed && late > 0 && late <= sent.too_late, "{host:?} {sent:?}");
 }

@@ -30,6 +30,7 @@ pub mod fuzzing;
 mod hostile;
 mod missing;
 mod receiver;
+mod reporters;
 mod source;
 #[cfg(test)]
 mod tests;

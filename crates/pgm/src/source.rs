@@ -6,6 +6,7 @@
 //! ```
 
 use super::feed::{Feed, Take};
+use super::reporters::Reporters;
 use super::window::{Repair, Sent, TransmitWindow};
 use super::{PgmSendReport, WindowLimits, address_of, receiver_id};
 use crate::codec::{
@@ -20,11 +21,12 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::AnySource;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
+use faircast_transport::config::ReceiverEvents;
 use faircast_transport::endpoint::{Datagram, Endpoint, Transmit};
 use faircast_transport::error::{Error, StorageError};
-use faircast_transport::event::{Event, Progress};
+use faircast_transport::event::{Event, Progress, ReceiverState};
 use faircast_transport::units::mean_rate;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 const BASE: Layer = Layer(0);
@@ -67,8 +69,6 @@ const REPAIRS_IN_A_ROW: u32 = 3;
 const MAX_CONFIRMATIONS: u32 = 1_000;
 /// Interval at which a pipe is checked for content while there is no content to send.
 const POLL: Span = Span::from_millis(5);
-/// Maximum number of stored addresses of hosts that have sent NAKs or acknowledgements.
-const MAX_REPORTERS: usize = 100_000;
 
 /// Parameters of a source session.
 pub(super) struct Setup {
@@ -93,6 +93,7 @@ pub(super) struct Setup {
     pub(super) first: u32,
     /// Bytes of content, if known.
     pub(super) total: Option<u64>,
+    pub(super) receiver_events: ReceiverEvents,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,7 +136,8 @@ pub(crate) struct PgmSource {
     heartbeat: usize,
     /// Bytes of the newest data packet's header and options.
     header: usize,
-    reporters: BTreeMap<ReceiverId, Reporter>,
+    reporters: Reporters,
+    receiver_events: ReceiverEvents,
     total: Option<u64>,
     report: PgmSendReport,
     events: VecDeque<Event>,
@@ -153,13 +155,6 @@ struct Clocks {
     busy_at: Time,
     progress_at: Time,
     phase_at: Time,
-}
-
-/// A host that has sent feedback.
-#[derive(Debug, Clone, Copy, Default)]
-struct Reporter {
-    /// Whether the host runs the receiver part of the scheme. The host's NAKs are then not passed to the scheme.
-    speaks: bool,
 }
 
 impl PgmSource {
@@ -198,7 +193,8 @@ impl PgmSource {
             spm_sqn: 0,
             heartbeat: 0,
             header: codec::DATA_HEADER_LEN,
-            reporters: BTreeMap::new(),
+            reporters: Reporters::default(),
+            receiver_events: setup.receiver_events,
             total: setup.total,
             report: PgmSendReport { min_rate: Rate::UNLIMITED, ..PgmSendReport::default() },
             events: VecDeque::new(),
@@ -226,10 +222,8 @@ impl PgmSource {
 
     fn on_packet(&mut self, packet: &Packet<'_>, from: Ipv4Addr, now: Time) {
         let Some(id) = receiver_id(from) else { return };
-        if self.reporters.len() < MAX_REPORTERS || self.reporters.contains_key(&id) {
-            self.reporters.entry(id).or_default();
-        }
-        self.report.receivers = self.reporters.len() as u64;
+        let _ = self.reporters.of(id);
+        self.report.receivers = self.reporters.count();
         match packet.body {
             Body::Nak(nak) if nak.source == IpAddr::V4(self.local) && nak.group == IpAddr::V4(self.group) => {
                 self.on_nak(nak, &packet.options, id, now);
@@ -251,9 +245,10 @@ impl PgmSource {
         self.sign_of_life(now);
         let mut known: [[u8; 4]; codec::SEQUENCES_PER_NAK] = [[0; 4]; codec::SEQUENCES_PER_NAK];
         let mut count = 0;
-        let reporter = self.reporters.get(&from).copied().unwrap_or_default();
+        let mut reporter = self.reporters.of(from).copied().unwrap_or_default();
         for wire in std::iter::once(nak.sqn).chain(options.nak_list.iter()) {
             self.report.requested += 1;
+            reporter.requested += 1;
             let sqn = Seq::unwrap(Seq(self.window.next()), wire).0;
             if sqn >= self.window.next() {
                 self.report.refused += 1;
@@ -261,13 +256,17 @@ impl PgmSource {
             }
             if self.window.get(sqn).is_none() {
                 self.report.too_late += 1;
+                reporter.too_late += 1;
                 self.spm_soon(now); // it says what there is no hope for
                 continue;
             }
             (known[count], count) = (wire.to_be_bytes(), count + 1);
             let named = |sqn: u32| sqn == nak.sqn || options.nak_list.iter().any(|other| other == sqn);
             let revealing = (sqn + 1..self.window.next()).find(|later| !named(*later as u32));
-            self.on_missing(sqn, revealing, from, reporter, options.pgmcc_feedback, now);
+            self.on_missing(sqn, revealing, from, reporter.speaks, options.pgmcc_feedback, now);
+        }
+        if let Some(known) = self.reporters.of(from) {
+            *known = reporter;
         }
         let Some((first, more)) = known[..count].split_first() else { return };
         self.clocks.busy_at = now;
@@ -289,7 +288,7 @@ impl PgmSource {
         sqn: u64,
         revealing: Option<u64>,
         from: ReceiverId,
-        reporter: Reporter,
+        speaks: bool,
         feedback: Option<PgmccFeedback>,
         now: Time,
     ) {
@@ -306,7 +305,7 @@ impl PgmSource {
             sent.repair = Repair::Pending;
             self.repairs.push_back(sqn);
         }
-        if repeated || reporter.speaks {
+        if repeated || speaks {
             return;
         }
         let hold = match feedback {
@@ -331,7 +330,7 @@ impl PgmSource {
     fn on_ack(&mut self, ack: Ack, options: &Options<'_>, from: ReceiverId, now: Time) {
         self.sign_of_life(now);
         if let Some(OwnOption::Content(content)) = options.extension {
-            if let Some(reporter) = self.reporters.get_mut(&from) {
+            if let Some(reporter) = self.reporters.of(from) {
                 reporter.speaks = true;
             }
             return self.pass_on(from, content, now);
@@ -668,12 +667,13 @@ impl PgmSource {
         }
         let bytes = self.wire_bytes - self.bytes_reported;
         self.bytes_reported = self.wire_bytes;
+        let rate = Rate::from_bps(bytes as f64 * 8.0);
         self.events.push_back(Event::Progress(Progress {
             elapsed: now.since(Time::ZERO).into(),
             bytes: self.feed.counts().bytes,
             moved_bytes: self.feed.counts().bytes,
             total_bytes: self.total,
-            rate: Rate::from_bps(bytes as f64 * 8.0),
+            rate,
             allowed: Some(seen.rate),
             rtt: Some(seen.rtt.into()),
             loss: (self.report.requested as f64 / self.report.packets.max(1) as f64).min(1.0),
@@ -681,6 +681,14 @@ impl PgmSource {
             receivers: self.report.receivers,
             ..Progress::default()
         }));
+        if self.receiver_events == ReceiverEvents::EverySecond {
+            let states = self.reporters.states(
+                self.to.port(),
+                (rate, self.report.packets + self.report.repairs),
+                (seen.limiting, seen.rtt),
+            );
+            self.events.extend(ReceiverState::events(&states));
+        }
     }
 }
 

@@ -13,9 +13,12 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
 use faircast_simnet::{Copies, Happens, Hosts, Link, Site, Ties};
+use faircast_transport::config::ReceiverEvents;
 use faircast_transport::endpoint::Endpoint;
 use faircast_transport::error::Error;
+use faircast_transport::event::{Condition, Event, ReceiverState};
 use faircast_transport::step_driver::{give, take_all};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::{Arc, Mutex};
@@ -91,6 +94,8 @@ fn content(len: usize) -> Vec<u8> {
 
 struct Outcome {
     sent: PgmSendReport,
+    /// States of receivers, each second.
+    states: Vec<ReceiverState>,
     received: Vec<(Result<PgmReceiveReport, Error>, Vec<u8>)>,
 }
 
@@ -102,6 +107,7 @@ struct Network {
     links: faircast_simnet::Network<usize, (), (), ()>,
     loss: Loss,
     started: Option<Time>,
+    states: Vec<ReceiverState>,
 }
 
 /// One random stream for all losses.
@@ -138,13 +144,22 @@ impl Network {
             linger: Span::from_secs(3),
             first: plan.first,
             total: None,
+            receiver_events: ReceiverEvents::EverySecond,
         };
         let source = source::PgmSource::new(setup, Time::ZERO);
         let receivers: Vec<_> = (0..plan.receivers).map(|n| receiver(&plan, n)).collect();
         let mut links = faircast_simnet::Network::new(28, Ties::Booked);
         let link = Link::after(DELAY).losing(plan.loss);
         links.site(Site { members: (1..=receivers.len()).collect(), ..Site::new(vec![()], link, link) });
-        Network { plan, source, receivers, links, loss: Loss(Rng::new(3, 0)), started: None }
+        Network {
+            plan,
+            source,
+            receivers,
+            links,
+            loss: Loss(Rng::new(3, 0)),
+            started: None,
+            states: Vec::new(),
+        }
     }
 
     fn run(mut self) -> Outcome {
@@ -164,6 +179,7 @@ impl Network {
         let received = self.receivers.into_iter();
         Outcome {
             sent: self.source.report().expect("the source ends well"),
+            states: self.states,
             received: received
                 .map(|(session, written, _)| {
                     (session.report(), std::mem::take(&mut *written.0.lock().expect("nobody panics")))
@@ -196,6 +212,11 @@ impl Network {
             }
         };
         session.handle_timeout(now);
+        while let Some(event) = session.poll_event() {
+            if let Event::Receivers { receivers } = event {
+                self.states.extend(receivers);
+            }
+        }
         for (bytes, to) in take_all(session, now) {
             if host == 0 {
                 assert_eq!(to, SocketAddr::from(GROUP));
@@ -258,6 +279,40 @@ fn units_arrive_in_order_despite_losses() {
     assert!(outcome.sent.repairs > 10 && outcome.sent.naks > 10, "{:?}", outcome.sent);
     assert_eq!(outcome.sent.refused, 0);
     assert_eq!(outcome.sent.receivers, 3);
+}
+
+/// Returns the last state of each receiver.
+fn last_states(outcome: &Outcome) -> BTreeMap<&str, &ReceiverState> {
+    outcome.states.iter().map(|one| (one.host.as_str(), one)).collect()
+}
+
+#[test]
+fn events_state_requests_and_loss_of_each_receiver() {
+    for scheme in ["ormcc", "pgmcc", "le-sbcc", "tfmcc"] {
+        let outcome =
+            everybody_has_everything(Plan { scheme, content: content(2_000_000), ..Plan::default() });
+        let last = last_states(&outcome);
+        assert_eq!(
+            last.keys().copied().collect::<Vec<_>>(),
+            ["10.0.1.1", "10.0.1.2", "10.0.1.3"],
+            "{scheme}"
+        );
+        let requested: u64 = last.values().map(|one| one.repair_symbols).sum();
+        assert!(
+            requested > 10 && requested <= outcome.sent.requested,
+            "{scheme}: {requested} {:?}",
+            outcome.sent
+        );
+        assert!(
+            last.values().all(|one| one.state == Condition::Receiving && one.repair_symbols > 0),
+            "{last:?}"
+        );
+        let limiting =
+            outcome.states.iter().filter(|one| one.rtt.is_some_and(|rtt| rtt >= (DELAY * 2).into()));
+        assert!(limiting.count() > 0, "{scheme}: {last:?}");
+        let losses: Vec<f64> = outcome.states.iter().map(|one| one.loss).filter(|loss| *loss > 0.0).collect();
+        assert!(!losses.is_empty() && losses.iter().all(|loss| *loss < 0.3), "{scheme}: {losses:?}");
+    }
 }
 
 #[test]

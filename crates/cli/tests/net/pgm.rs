@@ -2,6 +2,7 @@
 
 use crate::kit::{Running, must, print_line};
 use faircast_testkit::{Capture, EmulatedLab, Root, Task, require_root, run, warnings};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -249,7 +250,11 @@ fn two_faircast_endpoints_use_pgm_with_ormcc_and_pgmcc() {
             running.prints("\"opened\"", 20);
             running
         });
-        let source = stage.send(&lab, "file", port, &["--cc", scheme, "--max", "10M"]).succeeds(60);
+        let source =
+            stage.send(&lab, "file", port, &["--cc", scheme, "--max", "10M", "--metrics"]).succeeds(60);
+        let listed = source.all("receivers").filter_map(|event| event["receivers"].as_array()).flatten();
+        let hosts: BTreeSet<&str> = listed.filter_map(|one| one["host"].as_str()).collect();
+        assert_eq!(hosts.len(), 2, "{hosts:?}");
         for (receiver, host) in receivers.into_iter().zip(["near", "far"]) {
             receiver.succeeds(20);
             let file = must(
