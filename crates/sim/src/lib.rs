@@ -41,5 +41,5 @@ pub use outcome::{
     CoordinationOutcome, DelayOutcome, FlowCounts, FlowOutcome, LayerOutcome, LinkOutcome, LinkSample,
     LinkTally, MemberOutcome, Outcome, RouterOutcome, SourceSample, Tapped, TappedPacket, TreeOutcome,
 };
-pub use snapshot::{FlowSnapshot, LinkSnapshot, Snapshot, SnapshotError};
+pub use snapshot::{FlowSnapshot, LinkSnapshot, MemberSnapshot, Snapshot, SnapshotError};
 pub use traffic::{ApplicationData, Law, TraceId};

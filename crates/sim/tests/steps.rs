@@ -21,6 +21,7 @@ fn probed(mut network: Network) -> Network {
     for link in (0..network.link_count()).map(LinkId) {
         network.probe_link(link, EVERY);
     }
+    (1..60).for_each(|count| network.count_until(Time::ZERO + EVERY * count));
     network
 }
 
@@ -119,6 +120,11 @@ fn snapshot_equals_outcome_of_a_run_that_ends_at_the_snapshot() {
                 let received: u64 = known.members.iter().map(|member| member.bytes).sum();
                 assert_eq!(flow.received_bytes, received, "{name}, flow {number} at {:?}", snapshot.at);
                 assert_eq!(flow.sent_bytes, known.sent_bins.iter().sum::<u64>(), "{name}, flow {number}");
+                for (member, known) in flow.members.iter().zip(&known.members) {
+                    let seen = (member.received_bytes, member.lost, member.excluded);
+                    let expected = (known.bytes, Some(known.lost), known.excluded);
+                    assert_eq!(seen, expected, "{name}, flow {number} at {:?}", snapshot.at);
+                }
             }
             for link in &snapshot.links {
                 let known = outcome.links[link.link.0 as usize].counts;

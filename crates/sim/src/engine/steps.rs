@@ -5,12 +5,13 @@
 //! and links, and events. When the calendar has reached a time and all last hops have processed their packets, the records up to
 //! this time are complete.
 
+use super::agents::ReceiverAgent;
 use super::membership_schedule::MembershipSchedule;
 use super::{Island, time_of};
 use crate::events::{Event, Happening};
 use crate::network::{Flow, FlowId, LinkId, Network};
 use crate::outcome::{LinkSample, SourceSample};
-use crate::snapshot::{FlowSnapshot, LinkSnapshot, Snapshot, SnapshotError};
+use crate::snapshot::{FlowSnapshot, LinkSnapshot, MemberSnapshot, Snapshot, SnapshotError};
 use faircast_core::time::{Rate, Time};
 
 impl Island {
@@ -37,6 +38,7 @@ impl Island {
                     sent_bytes: sum(&flow.sent_bins),
                     received_bytes: sum(&flow.received_bins),
                     source: source.map(|place| flow.samples[place]),
+                    members: Vec::new(),
                 }
             })
             .collect();
@@ -45,6 +47,8 @@ impl Island {
             let into = &mut flows[session.flow as usize];
             into.sent_bytes += session.sent_meter.over(now);
             into.received_bytes += session.members.iter().map(|member| member.meter.over(now)).sum::<u64>();
+            into.members =
+                session.members.iter().map_while(|member| self.member_snapshot(member, now)).collect();
         }
         for (sender, sink) in self.senders.iter().zip(&self.sinks) {
             let into = &mut flows[sender.flow as usize];
@@ -52,6 +56,21 @@ impl Island {
             into.received_bytes += sink.meter.over(now);
         }
         Ok(Snapshot { at, flows, links: self.link_snapshots(at) })
+    }
+
+    /// Returns the snapshot of a watched member.
+    fn member_snapshot(&self, member: &ReceiverAgent, now: u64) -> Option<MemberSnapshot> {
+        let extra = member.extra.as_ref()?;
+        let bins: u64 = extra.bins.as_ref()?.iter().take((now / self.bin) as usize).sum();
+        // Counts that are not stored yet have not changed since this moment.
+        let lost =
+            |moment: usize| extra.counts.get(moment).map_or_else(|| member.lost(), |counts| counts.lost);
+        let excluded = extra.excluded.filter(|at| *at <= now);
+        Some(MemberSnapshot {
+            received_bytes: bins + member.meter.over(now),
+            lost: self.moments.0.binary_search(&now).ok().map(lost),
+            excluded: excluded.map(time_of),
+        })
     }
 
     fn link_snapshots(&mut self, at: Time) -> Vec<LinkSnapshot> {
