@@ -6,6 +6,8 @@ use faircast::{Event, Rate};
 use serde::{Serialize, Serializer};
 use std::collections::VecDeque;
 use std::sync::Arc;
+#[cfg(all(feature = "page", feature = "simulator"))]
+use std::time::Duration;
 
 /// Maximum number of points of a report.
 const REPORTED: usize = 600;
@@ -65,6 +67,12 @@ impl Point {
             host: limit.cloned(),
             cuts: progress.cuts.clone(),
         }
+    }
+
+    /// Returns the point with another beginning.
+    #[cfg(all(feature = "page", feature = "simulator"))]
+    pub fn since(self, from: Duration) -> Point {
+        Point { from: from.as_secs_f64(), ..self }
     }
 
     /// Adds a later point: the mean of the rates, the larger loss, and the deepest cuts.

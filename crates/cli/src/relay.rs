@@ -147,7 +147,7 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Fa
     let Resolved { config, control, warnings, output_options } = resolved;
     let (level, json) = (Level::of(&output_options), output_options.json);
     let Output { program, people, .. } = output;
-    let page = Page::open(&output_options, "relay")?;
+    let page = Page::open(output_options.served_at(), "relay")?;
     let handle = RelayHandle::default();
     let control = Control::open(&control, handle.clone())?;
     let mut say = |text: &str| {

@@ -581,7 +581,7 @@ pub(crate) fn printer<'a>(
     output: Output<'a>,
     stop: &'a Stop,
 ) -> Result<EventPrinter<'a>, Failure> {
-    let page = Page::open(output_options, if role == Role::Receiver { "recv" } else { "send" })?;
+    let page = Page::open(output_options.served_at(), if role == Role::Receiver { "recv" } else { "send" })?;
     let (program, human) = match (output_options.json, output.block) {
         (true, _) => (Some(output.program), Human::Nobody),
         (false, Some(block)) => (None, Human::Block(block)),

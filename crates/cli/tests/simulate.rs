@@ -73,16 +73,21 @@ fn output_directory_has_only_the_files_of_the_last_run() {
         let (code, _, err) = ended(place.path(), arguments);
         assert!(code < 2, "{err}"); // claims may fail in a short run
     };
-    end(&[&run[..], &["--plot", "--set", "probe.events=on"]].concat());
+    let page: &[&str] = if cfg!(feature = "page") { &["--page"] } else { &[] };
+    end(&[&run[..], page, &["--plot", "--set", "probe.events=on"]].concat());
     let directory = place.path().join("d");
     std::fs::write(directory.join("notes.txt"), "mine").expect("it is ours");
     assert!(
         files(&directory).contains(&"rates.svg".into()) && files(&directory).contains(&"events.csv".into())
     );
+    assert_eq!(files(&directory).contains(&"page.html".into()), cfg!(feature = "page"));
     end(&run);
     let left = files(&directory);
     assert!(left.contains(&"notes.txt".into()) && left.contains(&"metrics.csv".into()), "{left:?}");
-    assert!(!left.iter().any(|name| name.ends_with(".svg") || name == "events.csv"), "{left:?}");
+    assert!(
+        !left.iter().any(|name| name.ends_with(".svg") || name == "events.csv" || name == "page.html"),
+        "{left:?}"
+    );
 
     let compare = ["compare", "--scenario", "lab.toml", "--out", "c", "--seeds", "1", "-q", "--schemes"];
     end(&[&compare[..], &["ormcc,tcp-reno"]].concat());

@@ -22,11 +22,8 @@ impl Snapshot {
             flow.sent_bytes += more.sent_bytes;
             flow.received_bytes += more.received_bytes;
             flow.source = flow.source.or(more.source);
-            for (member, more) in flow.members.iter_mut().zip(more.members) {
-                member.received_bytes += more.received_bytes;
-                member.lost = member.lost.zip(more.lost).map(|(lost, more)| lost + more);
-                member.excluded = member.excluded.or(more.excluded);
-            }
+            flow.members.extend(more.members);
+            flow.members.sort_by_key(|it| it.number);
         }
         self.links.extend(other.links);
         self.links.sort_by_key(|it| it.link);
@@ -43,13 +40,15 @@ pub struct FlowSnapshot {
     pub received_bytes: u64,
     /// Sample of the source or sender: rate, window, limiting receiver; `None` for datagrams without congestion control.
     pub source: Option<SourceSample>,
-    /// Snapshots of the watched members of a session ([`Options::watch`](crate::Options::watch)); empty for a unicast flow.
+    /// Snapshots of the watched members of a session in their order ([`Options::watch`](crate::Options::watch)); empty for a unicast flow.
     pub members: Vec<MemberSnapshot>,
 }
 
 /// The state of a session's member at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemberSnapshot {
+    /// Number of the member in its session.
+    pub number: u32,
     /// Bytes received so far.
     pub received_bytes: u64,
     /// Data packets found lost so far; `None` if flows are not counted at this time

@@ -322,13 +322,20 @@ impl OutputOptions {
         [("--log", false), ("--trace", false)]
     }
 
+    /// Returns the addresses of the page and of the metrics.
+    pub const fn served_at(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
+        #[cfg(feature = "page")]
+        return (self.page, self.metrics);
+        #[cfg(not(feature = "page"))]
+        (None, None)
+    }
+
     /// Returns whether the source reports the state of each receiver.
     pub const fn receiver_events(&self) -> ReceiverEvents {
-        #[cfg(feature = "page")]
-        if self.page.is_some() || self.metrics.is_some() {
-            return ReceiverEvents::EverySecond;
+        match self.served_at() {
+            (None, None) => ReceiverEvents::Off,
+            _ => ReceiverEvents::EverySecond,
         }
-        ReceiverEvents::Off
     }
 }
 

@@ -15,7 +15,7 @@ pub fn saved(state: &impl Serialize) -> String {
         let link = format!("<link rel=\"stylesheet\" href=\"{name}\">");
         page = page.replace(&link, &format!("<style>{style}</style>"));
     }
-    for (name, script) in [("uplot.js", PLOT_SCRIPT), ("page.js", SCRIPT)] {
+    for (name, script) in [("uplot.js", PLOT_SCRIPT), ("network.js", NETWORK_SCRIPT), ("page.js", SCRIPT)] {
         let link = format!("<script src=\"{name}\"></script>");
         page = page.replace(&link, &format!("<script>{script}</script>"));
     }
@@ -34,6 +34,7 @@ pub fn line(state: &impl Serialize) -> String {
 }
 
 const INDEX: &str = include_str!("assets/index.html");
+pub const NETWORK_SCRIPT: &str = include_str!("assets/network.js");
 pub const SCRIPT: &str = include_str!("assets/page.js");
 pub const STYLE: &str = include_str!("assets/page.css");
 pub const PLOT_SCRIPT: &str = include_str!("assets/uplot.js");

@@ -14,15 +14,15 @@ mod model;
 mod record;
 mod server;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
-use crate::args::OutputOptions;
 use crate::failure::Failure;
 use access::Access;
 pub use access::Serves;
 use faircast::Event;
+pub use model::Model;
 pub use model::Of;
-use model::{Model, Update};
+use model::Update;
 pub use record::Record;
 use serde::Serialize;
 use std::net::{SocketAddr, TcpListener};
@@ -76,12 +76,16 @@ impl Shared {
 }
 
 impl Page {
-    /// Starts the servers that the options select; returns `None` if they select none. `command` is the name of the command.
+    /// Starts servers of the page and of the metrics at these addresses; returns `None` without an address. `command` is the name
+    /// of the command.
     ///
     /// # Errors
     /// When an address cannot be used.
-    pub fn open(options: &OutputOptions, command: &'static str) -> Result<Option<Page>, Failure> {
-        let wanted = [(Serves::Page, options.page), (Serves::Metrics, options.metrics)];
+    pub fn open(
+        (page, metrics): (Option<SocketAddr>, Option<SocketAddr>),
+        command: &'static str,
+    ) -> Result<Option<Page>, Failure> {
+        let wanted = [(Serves::Page, page), (Serves::Metrics, metrics)];
         let mut places = Vec::new();
         for (serves, at) in wanted.into_iter().filter_map(|(serves, at)| Some((serves, at?))) {
             places.push(
@@ -101,6 +105,27 @@ impl Page {
             .spawn(move || runtime.block_on(server::run(places, theirs)))
             .map_err(Failure::system("start the server of the page"))?;
         Ok(Some(Page { shared, thread: Some(thread), urls }))
+    }
+
+    /// Starts the server of a simulation's page.
+    ///
+    /// # Errors
+    /// When the address cannot be used.
+    #[cfg(feature = "simulator")]
+    pub fn of_simulation(at: SocketAddr) -> Result<Page, Failure> {
+        Page::open((Some(at), None), "sim run").map(|page| page.expect("a page is wanted"))
+    }
+
+    /// Changes the state of a simulation.
+    #[cfg(feature = "simulator")]
+    pub fn change(&self, change: impl FnOnce(&mut Model)) {
+        self.shared.change(change);
+    }
+
+    /// Returns the page with the present state, as one file.
+    #[cfg(feature = "simulator")]
+    pub fn file(&self) -> String {
+        record::saved(&self.shared.update_since(0), None)
     }
 
     /// Returns the content and the address of each server.

@@ -39,6 +39,8 @@ pub struct Model {
     version: u64,
     ended: bool,
     sessions: BTreeMap<Of, Session>,
+    /// In a simulation: its flows and links.
+    network: Option<Network>,
     /// Sums over all sessions, also over those that were forgotten.
     totals: BTreeMap<Side, Totals>,
     complete: u64,
@@ -98,6 +100,14 @@ pub struct Sample {
     pub(super) receivers: Vec<Arc<ReceiverState>>,
 }
 
+/// The network of a simulation.
+#[derive(Debug)]
+struct Network {
+    about: Versioned<Value>,
+    /// State after each step.
+    steps: Vec<Versioned<Value>>,
+}
+
 #[derive(Debug)]
 struct Session {
     version: u64,
@@ -146,6 +156,15 @@ pub struct Update {
     /// All sessions. Others were forgotten.
     all: Vec<Of>,
     sessions: Vec<SessionUpdate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<NetworkUpdate>,
+}
+
+#[derive(Debug, Serialize)]
+struct NetworkUpdate {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    about: Option<Copied<Value>>,
+    steps: Vec<Copied<Value>>,
 }
 
 /// A value of the model, without a copy of it.
@@ -195,6 +214,7 @@ impl Model {
             version: 0,
             ended: false,
             sessions: BTreeMap::new(),
+            network: None,
             totals: BTreeMap::new(),
             complete: 0,
             incomplete: 0,
@@ -219,14 +239,11 @@ impl Model {
 
     /// Stores an event.
     pub fn note(&mut self, of: Of, event: &Event) {
+        if let Event::Progress(progress) = event {
+            return self.note_progress(of, Point::of(progress), progress);
+        }
         let (session, version) = self.session(of);
         match event {
-            Event::Progress(progress) => {
-                session.points.push(version, Point::of(progress));
-                let last = session.progress.replace(Versioned::new(version, progress.clone()));
-                let last = last.map(|Versioned(_, last)| Totals::of(&last)).unwrap_or_default();
-                self.totals.entry(Side::of(progress)).or_default().add(Totals::of(progress), last);
-            }
             Event::Receivers { receivers } => {
                 let dropped: u64 = receivers.iter().map(|one| session.set(version, one.clone())).sum();
                 self.totals.entry(Side::Source).or_default().counts.dropped_local += dropped;
@@ -256,6 +273,31 @@ impl Model {
             | Event::Busy { .. }
             | Event::Dropped { .. } => session.add_note(version, event),
             _ => {}
+        }
+    }
+
+    /// Stores the progress of a session, and its point.
+    pub fn note_progress(&mut self, of: Of, point: Point, progress: &Progress) {
+        let (session, version) = self.session(of);
+        session.points.push(version, point);
+        let last = session.progress.replace(Versioned::new(version, progress.clone()));
+        let last = last.map(|Versioned(_, last)| Totals::of(&last)).unwrap_or_default();
+        self.totals.entry(Side::of(progress)).or_default().add(Totals::of(progress), last);
+    }
+
+    /// Stores what a simulation consists of.
+    #[cfg_attr(not(feature = "simulator"), expect(dead_code, reason = "only simulations have a network"))]
+    pub fn describe(&mut self, about: Value) {
+        self.version += 1;
+        self.network = Some(Network { about: Versioned::new(self.version, about), steps: Vec::new() });
+    }
+
+    /// Stores the state of the network of a simulation after a step.
+    #[cfg_attr(not(feature = "simulator"), expect(dead_code, reason = "only simulations have a network"))]
+    pub fn add_step(&mut self, step: Value) {
+        self.version += 1;
+        if let Some(network) = self.network.as_mut().filter(|network| network.steps.len() < MAX_POINTS) {
+            network.steps.push(Versioned::new(self.version, step));
         }
     }
 
@@ -313,6 +355,7 @@ impl Model {
             ended: self.ended,
             all: self.sessions.keys().copied().collect(),
             sessions: changed.map(|(of, session)| session.update_since(*of, after)).collect(),
+            network: self.network.as_ref().map(|network| network.update_since(after)),
         }
     }
 
@@ -409,6 +452,16 @@ impl<T> Versioned<T> {
     /// Returns the value if it has changed since a version.
     fn since(&self, after: u64) -> Option<Copied<T>> {
         (self.0 > after).then(|| Copied(Arc::clone(&self.1)))
+    }
+}
+
+impl Network {
+    fn update_since(&self, after: u64) -> NetworkUpdate {
+        let new = self.steps.partition_point(|Versioned(version, _)| *version <= after);
+        NetworkUpdate {
+            about: self.about.since(after),
+            steps: self.steps[new..].iter().filter_map(|step| step.since(after)).collect(),
+        }
     }
 }
 

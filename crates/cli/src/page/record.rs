@@ -1,7 +1,7 @@
 //! The record of a session, for a report that is a page.
 
 use super::document;
-use super::model::{Model, Of};
+use super::model::{Model, Of, Update};
 use faircast::Event;
 use serde::Serialize;
 use serde_json::{Value, to_value};
@@ -28,12 +28,19 @@ impl Record {
 
     /// Returns the page with the record and a report, as one file.
     pub fn page(&self, report: &impl Serialize) -> String {
-        let mut state = json(&self.0.update_since(0));
-        state["saved"] = Value::Bool(true);
-        state["ended"] = Value::Bool(true);
-        state["report"] = json(report);
-        document::saved(&state)
+        saved(&self.0.update_since(0), Some(json(report)))
     }
+}
+
+/// Returns the page with a state and a report, as one file.
+pub fn saved(state: &Update, report: Option<Value>) -> String {
+    let mut state = json(state);
+    state["saved"] = Value::Bool(true);
+    state["ended"] = Value::Bool(true);
+    if let Some(report) = report {
+        state["report"] = report;
+    }
+    document::saved(&state)
 }
 
 fn json(value: &impl Serialize) -> Value {

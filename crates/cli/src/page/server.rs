@@ -1,7 +1,7 @@
 //! The server of the page: HTTP/1.1 for few browsers, in one thread.
 
 use super::access::{Access, Refusal};
-use super::document::{PLOT_SCRIPT, PLOT_STYLE, SCRIPT, STYLE, line, served};
+use super::document::{NETWORK_SCRIPT, PLOT_SCRIPT, PLOT_STYLE, SCRIPT, STYLE, line, served};
 use super::{Shared, metrics};
 use http_body_util::channel::{Channel, Sender};
 use http_body_util::{Either, Full};
@@ -117,6 +117,7 @@ fn answer(request: &Request<Incoming>, access: &Access, shared: &Arc<Shared>) ->
     match path {
         "" => file("text/html; charset=utf-8", served(&shared.update_since(0))),
         "page.js" => file("text/javascript; charset=utf-8", SCRIPT),
+        "network.js" => file("text/javascript; charset=utf-8", NETWORK_SCRIPT),
         "page.css" => file("text/css; charset=utf-8", STYLE),
         "uplot.js" => file("text/javascript; charset=utf-8", PLOT_SCRIPT),
         "uplot.css" => file("text/css; charset=utf-8", PLOT_STYLE),

@@ -2,7 +2,6 @@ use super::access::{Access, Refusal};
 use super::model::{MAX_NOTES, MAX_POINTS, MAX_SESSIONS, Model};
 use super::server::MAX_CONNECTIONS;
 use super::{Of, Page, Record, Serves};
-use crate::args::OutputOptions;
 use crate::json::Line;
 use faircast::event::{
     Condition, Counts, IncompleteReceiver, Limit, Progress, Queues, RateCut, ReceiverState, RefusedPackets,
@@ -20,8 +19,9 @@ use std::time::Duration;
 const WITHIN: Duration = Duration::from_secs(60);
 
 fn open() -> Page {
-    let options = OutputOptions { page: Some(([127, 0, 0, 1], 0).into()), ..OutputOptions::default() };
-    Page::open(&options, "send").expect("loopback has free ports").expect("a page is wanted")
+    Page::open((Some(([127, 0, 0, 1], 0).into()), None), "send")
+        .expect("loopback has free ports")
+        .expect("a page is wanted")
 }
 
 fn address(page: &Page) -> SocketAddr {
@@ -148,7 +148,7 @@ fn state_of_the_page_equals_the_json_events() {
     assert_eq!(session["notes"][0], to_value(&events[0]).expect("JSON"));
     // The same state is part of the page. A text of another host cannot end its element.
     let index = get(&page, "");
-    assert_eq!(index.matches("</script>").count(), 3, "{index}");
+    assert_eq!(index.matches("</script>").count(), 4, "{index}");
     let (_, rest) = index.split_once("id=\"state\">").expect("the state");
     let inside: Value = serde_json::from_str(rest.split_once("</script>").expect("its end").0).expect("JSON");
     assert_eq!(inside, state);
@@ -298,7 +298,7 @@ fn model_has_bounds_and_keeps_the_whole_history() {
 }
 
 /// Returns the document at an address after the scripts have run, or `None` without a browser.
-fn browsed(address: &str) -> Option<String> {
+pub fn browsed(address: &str) -> Option<String> {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     let profile = format!("--user-data-dir={}", scratch.path().display());
     // A browser that does not end must not hold the tests.
@@ -580,8 +580,9 @@ fn promtool_accepts_the_metrics_and_the_alert_rules() {
 
 #[test]
 fn metrics_are_served_under_any_name_of_the_host() {
-    let options = OutputOptions { metrics: Some(([127, 0, 0, 1], 0).into()), ..OutputOptions::default() };
-    let page = Page::open(&options, "send").expect("loopback has free ports").expect("metrics are wanted");
+    let page = Page::open((None, Some(([127, 0, 0, 1], 0).into())), "send")
+        .expect("loopback has free ports")
+        .expect("metrics are wanted");
     page.note(Of::default(), &Event::Progress(progress(7)));
     let [(Serves::Metrics, url)] = page.urls() else { panic!("one server: {page:?}") };
     let at = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/metrics")).expect("an address");

@@ -1,9 +1,9 @@
 //! Stands for the live page in a build without the feature `page`: nothing is served.
 
-use crate::args::OutputOptions;
 use crate::failure::Failure;
 use faircast::Event;
 use serde::Serialize;
+use std::net::SocketAddr;
 
 /// A page that does not exist.
 #[derive(Debug)]
@@ -25,7 +25,10 @@ pub struct Of {
 
 impl Page {
     /// Returns no page.
-    pub fn open(_: &OutputOptions, _: &'static str) -> Result<Option<Page>, Failure> {
+    pub fn open(
+        _: (Option<SocketAddr>, Option<SocketAddr>),
+        _: &'static str,
+    ) -> Result<Option<Page>, Failure> {
         Ok(None)
     }
 

@@ -9,6 +9,8 @@ use faircast_experiments::results::Shard;
 use faircast_experiments::run::precision::Precision;
 use faircast_experiments::scenario::memory;
 use faircast_unicast::Protocol;
+#[cfg(feature = "page")]
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -128,6 +130,7 @@ pub struct Running {
     faircast sim run lab.toml --plot --seeds 10 --out results\n  \
     faircast sim run lab.toml --curves multicast:leaf1,multicast:leaf2,tcp --pdf\n  \
     faircast sim run lab.toml --set \"duration=60 s\" --set topology.leaves=100\n  \
+    faircast sim run lab.toml --page     shows the first run to browsers\n  \
     faircast sim run lab.toml --shard 2/8 --out part-2       on one of eight machines\n\n\
     Every metric is the mean over the seeds; +- is half of its 95 % interval (Student's t). With --out, finished runs \
     are stored in DIR/runs. After an interruption, the same command makes only the missing runs.")]
@@ -168,6 +171,11 @@ pub struct SimRun {
     /// Also write a trace of the first run, which explains the rates of its sessions; see `faircast trace show`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
+    /// Serve a live page of the first run for browsers, at this port or address of this host [default: a free port of 127.0.0.1],
+    /// and write it as page.html next to the results
+    #[cfg(feature = "page")]
+    #[arg(long, value_name = "ADDRESS[:PORT]|PORT", value_parser = crate::values::page_at, num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:0")]
+    pub page: Option<SocketAddr>,
     /// Override a key of the scenario, as in flow.multicast.scheme=ormcc,beta=0.6
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,

@@ -8,6 +8,7 @@
 //! | `outlook` | forecast before the first run |
 //! | [`files`] | files of results and figures |
 //! | `traces` | the trace of a run |
+//! | `live` | the page of a run, for browsers |
 //! | `stored` | finished runs, with which an interrupted command resumes |
 //! | `twin` | the scenario of a real session |
 //! | `hurst` `series` | self-similarity of a series, and reading it |
@@ -19,6 +20,8 @@ pub mod compare;
 mod design;
 pub mod files;
 mod hurst;
+#[cfg(feature = "page")]
+mod live;
 mod outlook;
 pub mod repro;
 pub mod running;
@@ -102,6 +105,13 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     if !(typed.quiet || typed.json) {
         outlook::announce(&forecast, stored.as_ref(), &[&scenario])?;
     }
+    #[cfg(feature = "page")]
+    let live = match typed.page {
+        Some(at) => Some(live::Live::open(at, typed.json, out)?),
+        None => None,
+    };
+    #[cfg(feature = "page")]
+    live.iter().try_for_each(|live| live.show(&scenario, stop))?;
     let quiet =
         if typed.quiet { running::ProgressOutput::Nothing } else { running::ProgressOutput::Progress };
     let run = match typed.until.is_empty() {
@@ -132,6 +142,8 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
         let page = page(typed, &scenario, &results, &claims, &figures);
         drawn.push(("index.html".to_owned(), page.into_bytes()));
     }
+    #[cfg(feature = "page")]
+    drawn.extend(live.iter().map(live::Live::file));
     let names = files::run(Some(&results), &drawn, &directory, typed.running.threads, took)?;
     stored::keep_only(&[&scenario], &directory)?;
     if typed.json {
@@ -159,6 +171,8 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
         };
         reported.write(typed, took, out).map_err(unwritten)?;
     }
+    #[cfg(feature = "page")]
+    live.iter().for_each(|live| live.stay(stop));
     verdict(&claims)?;
     match is_precise {
         true => Ok(()),

@@ -32,6 +32,8 @@ fn short_run(file: PathBuf, out: PathBuf) -> SimRun {
         shard: None,
         pcap: false,
         trace: None,
+        #[cfg(feature = "page")]
+        page: None,
         set: vec![("duration".into(), "30 s".into())],
         json: false,
         quiet: true,
@@ -181,5 +183,64 @@ fn trace_of_a_run_explains_its_rate() {
         "The queue at the bottleneck had ",
     ] {
         assert!(moment.contains(words), "{words}\n{moment}");
+    }
+}
+
+/// The page of a simulation in a browser, from the server and as a file: its numbers equal those of the run.
+#[test]
+#[cfg(feature = "page")]
+fn browser_shows_flows_receivers_and_links_of_a_simulation() {
+    use crate::page::tests::browsed;
+    use faircast_experiments::scenario::Scenario;
+    use serde_json::{Value, json};
+    let text = scenario::template("dumbbell").expect("it exists");
+    let scenario = Scenario::parse(text, "dumbbell.toml").expect("it is good");
+    let mut printed = Vec::new();
+    let live = super::live::Live::open(([127, 0, 0, 1], 0).into(), true, &mut printed);
+    let live = live.expect("loopback has free ports");
+    live.show(&scenario, &AtomicBool::new(false)).expect("it runs");
+    let (name, file) = live.file();
+    let file = String::from_utf8(file).expect("it is text");
+    assert!(name == "page.html" && !file.contains("src=") && !file.contains("{{state}}"), "{file}");
+    let (_, state) = file.split_once("id=\"state\">").expect("the state");
+    let state: Value = serde_json::from_str(state.split_once("</script>").expect("its end").0).expect("JSON");
+    let (session, network) = (&state["sessions"][0], &state["network"]);
+    let all_steps = network["steps"].as_array().expect("steps");
+    let last = all_steps.last().expect("a step");
+    assert_eq!(
+        (all_steps.len(), &last["to"], &network["about"]["seconds"]),
+        (100, &json!(100.0), &json!(100.0))
+    );
+    let cuts = |point: &Value| point["cuts"].as_array().map_or(0, Vec::len) as u64;
+    let points = session["points"].as_array().expect("points");
+    assert_eq!(json!(points.iter().map(cuts).sum::<u64>()), session["progress"]["counts"]["cuts"]);
+    let (lost, links) = (|link: &Value| link["all_lost"].as_u64().unwrap_or(0), &last["links"]);
+    let lost = links.as_array().expect("links").iter().map(lost).max().expect("a link");
+    assert!(lost > 20 && last["groups"][1]["rate_bps"].as_f64().is_some_and(|rate| rate > 1e5), "{last}");
+
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    let path = scratch.path().join(name);
+    std::fs::write(&path, &file).expect("the directory is ours");
+    let served: Value = serde_json::from_slice(&printed).expect("one line");
+    for address in [served["url"].as_str().expect("an address"), &format!("file://{}", path.display())] {
+        let Some(dom) = browsed(address) else { return };
+        let shown = |text: &str| assert!(dom.contains(text), "{address}: {text}: {dom}");
+        shown(" limits the rate of multicast: ");
+        shown("Multicast beside one TCP flow: 1:40 of 1:40 simulated, seed 1;");
+        let (progress, counts) = (&session["progress"], &session["progress"]["counts"]);
+        for (name, of) in
+            [("rate_bps", progress), ("allowed_bps", progress), ("bytes", progress), ("cuts", counts)]
+        {
+            let value = of[name].as_f64().expect("a number");
+            shown(&format!("data-name=\"{name}\" data-value=\"{value}\""));
+        }
+        let most = format!(
+            "data-value=\"left-&gt;right\">left-&gt;right</th><td data-name=\"all_lost\" data-value=\"{lost}\""
+        );
+        shown(&most);
+        for receiver in session["receivers"].as_array().expect("receivers") {
+            shown(&format!("aria-label=\"{}: ", receiver["host"].as_str().expect("a name")));
+        }
+        assert_eq!(dom.matches("<canvas").count(), 3, "rate, flows and queues are drawn: {dom}");
     }
 }

@@ -7,6 +7,7 @@ pub mod forecast;
 pub mod precision;
 pub mod stored_results;
 pub mod traced;
+pub mod watched;
 
 use crate::results::measure::{self, Measured};
 use crate::results::rows_of_runs;

@@ -9,7 +9,7 @@ use crate::scenario::{Layout, Scenario};
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::{Span, Time};
 use faircast_sim::{
-    CutCause, Events, FlowId, FlowOutcome, Happening, LinkId, Options, Outcome, SourceSample, Watch,
+    CutCause, Events, FlowId, FlowOutcome, Happening, LinkId, Network, Options, Outcome, SourceSample, Watch,
 };
 use std::collections::BTreeMap;
 
@@ -17,7 +17,30 @@ use std::collections::BTreeMap;
 const EVERY: Span = Span::from_millis(100);
 
 /// Maximum number of links whose queues are sampled. In larger networks, only the links are that the scenario probes.
-const MAX_PROBED: usize = 64;
+pub(super) const MAX_PROBED: usize = 64;
+
+/// Returns the network of a layout whose probed links are sampled at this interval.
+pub(super) fn probed_network(layout: &mut Layout, (plan, seed): (&RunPlan, u64), every: Span) -> Network {
+    let mut probed = std::mem::take(&mut layout.probes);
+    if layout.links.len() <= MAX_PROBED {
+        probed = (0..layout.links.len() as u32).collect();
+    }
+    let mut network = layout.network(plan, seed);
+    probed.iter().for_each(|link| network.probe_link(LinkId(*link), every));
+    layout.probes = probed;
+    network
+}
+
+/// Returns the name of a flow: of its group, and its number if the group has several.
+pub(super) fn flow_name(plan: &RunPlan, layout: &Layout, flow: usize) -> String {
+    let group = layout.flows[flow].group;
+    let all = layout.flows.iter().enumerate().filter(|(_, other)| other.group == group);
+    let name = &plan.flows[group].name.value;
+    match all.clone().count() {
+        1 => name.clone(),
+        _ => format!("{name}-{}", all.take_while(|(other, _)| *other <= flow).count()),
+    }
+}
 
 /// An event of a session.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,12 +82,7 @@ pub struct Trace {
 pub fn trace(scenario: &Scenario, is_cancelled: &dyn Fn() -> bool) -> Result<Trace, RunError> {
     let (plan, seed) = (scenario.plan(0), scenario.seeds()[0]);
     let mut layout = scenario.layout(0, seed);
-    let mut probed = std::mem::take(&mut layout.probes);
-    if layout.links.len() <= MAX_PROBED {
-        probed = (0..layout.links.len() as u32).collect();
-    }
-    let mut network = layout.network(plan, seed);
-    probed.iter().for_each(|link| network.probe_link(LinkId(*link), EVERY));
+    let network = probed_network(&mut layout, (plan, seed), EVERY);
     let options = Options {
         until: plan.duration,
         bin: EVERY,
@@ -102,24 +120,13 @@ struct TracedRun<'a> {
 }
 
 impl TracedRun<'_> {
-    /// Returns the name of a flow.
-    fn name(&self, flow: usize) -> String {
-        let group = self.layout.flows[flow].group;
-        let all = self.layout.flows.iter().enumerate().filter(|(_, other)| other.group == group);
-        let name = &self.plan.flows[group].name.value;
-        match all.clone().count() {
-            1 => name.clone(),
-            _ => format!("{name}-{}", all.take_while(|(other, _)| *other <= flow).count()),
-        }
-    }
-
     fn receiver(&self, flow: usize, member: u32) -> String {
         self.layout.names.name(self.layout.flows[flow].receivers[member as usize])
     }
 
     /// Returns the events of a session.
     fn session(&self, flow: usize, scheme: &str) -> Vec<Traced> {
-        let (name, outcome) = (self.name(flow), &self.outcome.flows[flow]);
+        let (name, outcome) = (flow_name(self.plan, self.layout, flow), &self.outcome.flows[flow]);
         let event = |at, message, fields| Traced { at, session: name.clone(), message, fields };
         let mut events = Vec::new();
         let mut losses: BTreeMap<(u64, LinkId, &str), u64> = BTreeMap::new();

@@ -48,7 +48,7 @@ impl Island {
             into.sent_bytes += session.sent_meter.over(now);
             into.received_bytes += session.members.iter().map(|member| member.meter.over(now)).sum::<u64>();
             into.members =
-                session.members.iter().map_while(|member| self.member_snapshot(member, now)).collect();
+                session.members.iter().filter_map(|member| self.member_snapshot(member, now)).collect();
         }
         for (sender, sink) in self.senders.iter().zip(&self.sinks) {
             let into = &mut flows[sender.flow as usize];
@@ -67,6 +67,7 @@ impl Island {
             |moment: usize| extra.counts.get(moment).map_or_else(|| member.lost(), |counts| counts.lost);
         let excluded = extra.excluded.filter(|at| *at <= now);
         Some(MemberSnapshot {
+            number: member.number,
             received_bytes: bins + member.meter.over(now),
             lost: self.moments.0.binary_search(&now).ok().map(lost),
             excluded: excluded.map(time_of),

@@ -54,9 +54,11 @@
   function apply(update) {
     if (!state || update.after === 0 || update.run !== state.run) {
       sessions = new Map();
-      state = update;
+      state = { network: null };
     }
+    const { network } = state;
     state = { ...state, ...update };
+    if (update.network) state.network = { ...network, ...update.network, steps: [...(network?.steps ?? []), ...update.network.steps] };
     for (const change of update.sessions) {
       const key = keyOf(change);
       const known = sessions.get(key) ?? { session: change.session, branch: change.branch, points: [], receivers: new Map(), notes: [] };
@@ -86,7 +88,7 @@
     if (chosen && sessions.has(chosen)) return sessions.get(chosen);
     const all = [...sessions.values()];
     const running = all.filter((one) => one.progress && !one.end);
-    return running.at(-1) ?? all.filter((one) => one.progress || one.end).at(-1) ?? all.at(-1) ?? null;
+    return (state.network ? running[0] : running.at(-1)) ?? all.filter((one) => one.progress || one.end).at(-1) ?? all.at(-1) ?? null;
   }
 
   /// The receiver that limits the rate, and why.
@@ -98,13 +100,18 @@
     return null;
   }
 
+  // Simulated hosts are numbered without zeros; there are at most 1,000 of them, so that the slow comparison is fast enough.
+  const { compare } = new Intl.Collator("en", { numeric: true });
+  const byName = (a, b) => (state.network ? compare(a, b) : a < b ? -1 : a > b ? 1 : 0);
+
   function conditions(one) {
     const limiting = limit(one);
     const receivers = [...one.receivers.values()];
     const active = receivers.filter((r) => r.state === "receiving").map((r) => r.verified_bytes).sort((a, b) => a - b);
     const middle = active.length ? active[Math.floor(active.length / 2)] : 0;
     const total = one.progress?.total_bytes || Math.max(1, ...receivers.map((r) => r.verified_bytes));
-    const slack = 0.05 * total;
+    // Simulated receivers may join at any time.
+    const slack = state.network ? total : 0.05 * total;
     return receivers.map((r) => {
       let look = r.state;
       if (look === "receiving") {
@@ -113,13 +120,14 @@
       }
       const part = r.state === "done" ? 1 : Math.min(1, r.verified_bytes / total);
       return { r, look, part, place: ORDER.indexOf(look) };
-    }).sort((a, b) => a.place - b.place || (a.place < CALM ? a.part - b.part : 0) || (a.r.host < b.r.host ? -1 : a.r.host > b.r.host ? 1 : 0));
+    }).sort((a, b) => a.place - b.place || (a.place < CALM ? a.part - b.part : 0) || byName(a.r.host, b.r.host));
   }
 
   function words(c) {
     const { r, look, part } = c;
     const lines = [`${r.host} ${LOOKS[look][0]} ${LOOKS[look][1]}${r.reason ? `: ${r.reason}` : ""}`];
-    lines.push(`${percent(part)} verified (${bytes(r.verified_bytes)}), ${rate(r.rate_bps)}, loss ${percent(r.loss)}, round trip ${millis(r.rtt_ms)}`);
+    lines.push(`${state.network ? `${bytes(r.verified_bytes)} received` : `${percent(part)} verified (${bytes(r.verified_bytes)})`}, ${rate(r.rate_bps)}, loss ${percent(r.loss)}, round trip ${millis(r.rtt_ms)}`);
+    if (state.network) return lines;
     const host = [];
     if (r.busy) host.push(`disk: ${r.busy.activity}, ${r.busy.percent} %`);
     else if (r.holds) host.push("its window holds the source: disk, processor or reader is too slow");
@@ -152,6 +160,11 @@
     const left = now.total_bytes && now.rate_bps > 0 ? `, about ${time((now.total_bytes - now.bytes) * 8 / now.rate_bps)} left` : "";
     const sub = `${time(now.seconds)}: ${whole}${left}${role === "send" ? `, ${now.verified} of ${plural(now.receivers, "receiver")} done` : ""}`;
     const speed = rate(now.rate_bps);
+    const about = state.network?.about, simulated = about && about.sessions[one.session - 1];
+    if (simulated) {
+      const who = limit(one)?.host, point = about.point ? `, ${about.point}` : "";
+      return [`${who ? `${who} limits the rate of ${simulated.name}` : `${simulated.name} sends`}: ${speed}`, `${about.title}: ${time(now.seconds)} of ${time(about.seconds)} simulated${point}, seed ${about.seed}; ${simulated.scheme}, ${plural(now.receivers, "receiver")}`];
+    }
     if (role === "recv") return [`Receiving ${speed}${one.found ? ` from ${one.found.host}` : ""}, loss ${percent(now.loss)}`, sub];
     const limiting = limit(one);
     const member = limiting && [...one.receivers.values()].find((r) => r.host === limiting.host && (r.holds || r.rtt_ms != null));
@@ -192,7 +205,7 @@
       ["dropped_local", "Dropped by the socket", counts?.dropped_local, grouped(counts?.dropped_local)],
       ["unwritten_bytes", "Waits for the disk", now.queues?.unwritten_bytes, bytes(now.queues?.unwritten_bytes)],
       ["socket_bytes", "Waits in the socket", now.queues?.socket_bytes, now.queues ? `${bytes(now.queues.socket_bytes)} of ${bytes(now.queues.socket_size_bytes)}` : "–"],
-    ].filter(([name]) => (at_source ? !["lost", "dropped_local", "unwritten_bytes", "socket_bytes"].includes(name) : !["allowed_bps", "cuts"].includes(name))) : [];
+    ].filter(([name]) => !state.network || !["repairs", "refused"].includes(name)).filter(([name]) => (at_source ? !["lost", "dropped_local", "unwritten_bytes", "socket_bytes"].includes(name) : !["allowed_bps", "cuts"].includes(name))) : [];
     const dl = $("numbers");
     const names = list.map(([name]) => name).join();
     if (dl.dataset.names !== names) {
@@ -326,14 +339,15 @@
       visible.add(id);
       let known = cells.get(id);
       if (!known) cells.set(id, (known = cell(id)));
-      const label = `${LOOKS[c.look][1]}, ${percent(c.part)}, ${rate(c.r.rate_bps)}`;
+      const share = state.network ? "" : `${Math.floor(100 * c.part)} % `;
+      const label = `${LOOKS[c.look][1]}, ${state.network ? "" : `${percent(c.part)}, `}${rate(c.r.rate_bps)}`;
       const drawn = many ? `${c.look}${c.r.host}` : `${c.look}${c.r.host}${label}`;
       if (known.drawn === drawn) continue;
       known.drawn = drawn;
       known.button.className = `cell ${c.look}`;
       known.button.setAttribute("aria-label", many ? `${c.r.host}: ${LOOKS[c.look][1]}` : `${c.r.host}: ${label}`);
       put(known.name, c.r.host);
-      put(known.text, many ? LOOKS[c.look][0] : `${LOOKS[c.look][0]} ${c.look === "receiving" || c.look === "behind" || c.look === "slow" ? `${Math.floor(100 * c.part)} % ${rate(c.r.rate_bps)}` : LOOKS[c.look][1]}`);
+      put(known.text, many ? LOOKS[c.look][0] : `${LOOKS[c.look][0]} ${c.look === "receiving" || c.look === "behind" || c.look === "slow" ? `${share}${rate(c.r.rate_bps)}` : LOOKS[c.look][1]}`);
       if (!many) known.bar.style.transform = `scaleX(${c.part})`;
     }
     for (const [id, known] of cells) if (!visible.has(id)) { known.button.remove(); cells.delete(id); }
@@ -364,7 +378,7 @@
     if (slow > 5) bad.splice(5, 0, ...bad.splice(slow, 1));
     const attention = bad.slice(0, 6).map((c) => {
       const what = c.look === "slow" ? `limits the rate to ${rate(one.progress.rate_bps)}: ${limit(one).why}` : `${LOOKS[c.look][1]}${c.r.reason ? `: ${c.r.reason}` : ""}`;
-      return [c.look, `${LOOKS[c.look][0]} ${c.r.host} ${what}${c.look === "slow" || c.look === "behind" ? `, loss ${percent(c.r.loss)}` : ""}, ${percent(c.part)} verified`];
+      return [c.look, `${LOOKS[c.look][0]} ${c.r.host} ${what}${c.look === "slow" || c.look === "behind" ? `, loss ${percent(c.r.loss)}` : ""}${state.network ? "" : `, ${percent(c.part)} verified`}`];
     });
     if (bad.length > 6) attention.push([bad[6].look, `and ${bad.length - 6} more`]);
     const text = JSON.stringify(attention);
@@ -420,6 +434,24 @@
     put($("reading"), `${time(point.to)}: ${rate(point.rate_bps)}${allowed}, loss ${percent(point.loss)}${who}${cuts.length ? `. ▽ ${cuts.slice(0, 3).join("; ")}${cuts.length > 3 ? `; and ${cuts.length - 3} more` : ""}` : ""}`);
   }
 
+  const axis = { stroke: () => color("--weak"), grid: { stroke: () => color("--line"), width: 1 }, ticks: { stroke: () => color("--line") } };
+
+  /// Draws a small triangle above each of these points, which are times and values.
+  function marks(u, fill, points) {
+    const c = u.ctx, size = 3 * devicePixelRatio;
+    c.save();
+    c.fillStyle = fill;
+    for (const point of points) {
+      if (!point) continue;
+      const x = u.valToPos(point[0], "x", true), y = Math.max(u.valToPos(point[1], "y", true) - 2 * size, u.bbox.top + size);
+      if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
+      c.beginPath();
+      c.moveTo(x - size, y - size); c.lineTo(x + size, y - size); c.lineTo(x, y + size);
+      c.fill();
+    }
+    c.restore();
+  }
+
   /// Draws a triangle above each point with cuts.
   function drawCuts(u) {
     const c = u.ctx, size = 5 * devicePixelRatio;
@@ -443,7 +475,6 @@
 
   function makePlot() {
     plot?.destroy();
-    const axis = { stroke: () => color("--weak"), grid: { stroke: () => color("--line"), width: 1 }, ticks: { stroke: () => color("--line") } };
     plot = new uPlot({
       width: $("plot").clientWidth || 600,
       height: 240,
@@ -453,7 +484,7 @@
       axes: [
         { ...axis, values: (_u, all, _axis, _space, step) => all.map((v) => time(v, step)) },
         { ...axis, size: 94, values: (_, all) => all.map((v) => rate(v)) },
-        { ...axis, side: 1, scale: "loss", size: 50, grid: { show: false }, values: (_, all) => all.map((v) => `${Math.round(v * 100)} %`) },
+        { ...axis, side: 1, scale: "loss", size: 50, grid: { show: false }, values: (_, all) => all.map((v) => (v > 1 ? "" : `${Math.round(v * 100)} %`)) },
       ],
       series: [
         {},
@@ -552,13 +583,15 @@
     const drawn = all.map(keyOf).join();
     if ($("session").dataset.drawn !== drawn) {
       $("session").dataset.drawn = drawn;
-      $("session").replaceChildren(...all.map((one) => new Option(`${one.session}${state.command === "relay" ? (one.branch == null ? " upstream" : ` branch ${one.branch + 1}`) : ""}`, keyOf(one))));
+      $("session").replaceChildren(...all.map((one) => new Option(`${state.network?.about.sessions[one.session - 1]?.name ?? one.session}${state.command === "relay" ? (one.branch == null ? " upstream" : ` branch ${one.branch + 1}`) : ""}`, keyOf(one))));
     }
     const one = current();
     if (one) $("session").value = keyOf(one);
   }
 
   $("session").addEventListener("change", () => { chosen = $("session").value; draw(); });
+
+  const network = window.faircastNetwork({ $, put, rate, bytes, percent, time, grouped, plural, color, axis, marks });
 
   // ---- Drawing ----
   let due = false;
@@ -585,6 +618,7 @@
     receivers(one);
     content(one);
     history(one);
+    network(state.network);
     limits(one);
     numbers(one);
     relays(one);
@@ -634,7 +668,7 @@
   $("save").addEventListener("click", () => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([saved()], { type: "text/html" }));
-    link.download = `faircast-${state.command}.html`;
+    link.download = `faircast-${state.command.replaceAll(" ", "-")}.html`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });
