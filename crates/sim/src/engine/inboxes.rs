@@ -240,8 +240,9 @@ impl Island {
         self.run_feeders(inbox, complete);
         let mut batch = std::mem::take(&mut self.inboxes.batch);
         batch.sort_by_key(|(entry, _)| *entry); // stable: packets of one link stay in order
-        for place in 0..batch.len() + FAR {
-            if self.is_large {
+        let looks_ahead = self.looks_ahead(batch.len());
+        for place in if looks_ahead { 0 } else { FAR }..batch.len() + FAR {
+            if looks_ahead {
                 self.look_ahead_in(&batch, place);
             }
             if let Some((entry, frame)) = batch.get(place.wrapping_sub(FAR)) {
@@ -261,6 +262,12 @@ impl Island {
         }
     }
 
+    /// Whether memory is prefetched for a batch of this length.
+    #[inline]
+    const fn looks_ahead(&self, batch: usize) -> bool {
+        self.is_large && batch > 2
+    }
+
     /// Runs the timers of an inbox's feeders whose packets can arrive before `end`.
     fn run_feeders(&mut self, inbox: u32, end: u64) {
         let Inboxes { inboxes, due, .. } = &mut self.inboxes;
@@ -273,8 +280,9 @@ impl Island {
         }
         let due = std::mem::take(&mut self.inboxes.due);
         self.inboxes.collecting = inbox;
-        for place in 0..due.len() + FAR {
-            if self.is_large {
+        let looks_ahead = self.looks_ahead(due.len());
+        for place in if looks_ahead { 0 } else { FAR }..due.len() + FAR {
+            if looks_ahead {
                 self.look_ahead_among(&due, place);
             }
             let Some(&(arrival, host)) = due.get(place.wrapping_sub(FAR)) else { continue };
