@@ -351,6 +351,14 @@ impl Net {
         }
     }
 
+    /// Returns whether a host has joined a group, apart from latencies.
+    ///
+    /// # Panics
+    /// Panics if the host does not exist.
+    pub fn has_joined(&self, host: usize, group: Ipv4Addr) -> bool {
+        self.routes.has_joined(host, group)
+    }
+
     /// Ends the latencies of all joins and leaves.
     pub fn settle(&mut self, now: Time) {
         self.routes.settle(now);

@@ -125,6 +125,11 @@ impl Routes {
         }
     }
 
+    /// Returns whether a host has joined a group, apart from latencies.
+    pub(crate) fn has_joined(&self, host: usize, group: Ipv4Addr) -> bool {
+        self.joined[host].has(group)
+    }
+
     /// Ends the latencies of all joins and leaves.
     pub(crate) fn settle(&mut self, now: Time) {
         self.since.clear();

@@ -232,6 +232,14 @@ impl Emulator {
         self.samples.since(from)
     }
 
+    /// Returns whether a host has joined a group, apart from latencies.
+    ///
+    /// # Panics
+    /// Panics if the host does not exist.
+    pub fn has_joined(&self, host: usize, group: Ipv4Addr) -> bool {
+        self.net.has_joined(host, group)
+    }
+
     /// Returns the present states of the links, in the order of the plan.
     pub fn links(&self) -> Vec<LinkSample> {
         self.net.sample(self.now())

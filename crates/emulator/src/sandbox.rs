@@ -46,6 +46,14 @@ impl Namespace {
         self.0.as_raw_fd()
     }
 
+    /// Returns a second value for this namespace.
+    ///
+    /// # Errors
+    /// When the process has too many open files.
+    pub fn try_clone(&self) -> io::Result<Namespace> {
+        self.0.try_clone().map(Namespace)
+    }
+
     /// Moves the calling thread into this namespace.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use super::guests::{Guest, Guests, Heard, Stream};
 use super::keeper::State;
 use super::network::Network;
-use super::traffic::{self, Clock, End, Prepared, Running};
+use super::traffic::{self, Clock, End, Prepared, Running, Transferred};
 use crate::failure::Failure;
 use crate::sim_usage::SimUsage;
 use faircast_core::time::Time;
@@ -13,6 +13,7 @@ use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::{self, Read};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -40,7 +41,7 @@ const LISTENS: Duration = Duration::from_secs(30);
 fn goal(number: usize, flow: &RealFlow, addresses: &BTreeMap<String, Ipv4Addr>) -> (Ipv4Addr, u16) {
     let port = FIRST_PORT + number as u16;
     let address = match &flow.traffic {
-        Traffic::Session(_) => group(number),
+        Traffic::Session { .. } => group(number),
         Traffic::Tcp { .. } | Traffic::Datagrams { .. } => addresses[&flow.to[0].host],
     };
     (address, port)
@@ -49,7 +50,7 @@ fn goal(number: usize, flow: &RealFlow, addresses: &BTreeMap<String, Ipv4Addr>) 
 /// Returns the number of addresses of a flow.
 fn layers(flow: &RealFlow) -> u32 {
     match &flow.traffic {
-        Traffic::Session(scheme) => u32::from(scheme.layers()),
+        Traffic::Session { scheme, .. } => u32::from(scheme.layers()),
         Traffic::Tcp { .. } | Traffic::Datagrams { .. } => 1,
     }
 }
@@ -96,11 +97,31 @@ pub struct SessionProgram {
     pub start: Time,
     pub stop: Time,
     pub is_source: bool,
+    /// Bytes that the source sends; `None` if it always has data.
+    pub content: Option<u64>,
+}
+
+impl SessionProgram {
+    /// Returns the input of the program. A thread writes the content, if it has an end.
+    fn input(&self) -> io::Result<Stdio> {
+        match (self.is_source, self.content) {
+            (false, _) => Ok(Stdio::null()),
+            (true, None) => File::open(NOISE).map(Stdio::from),
+            (true, Some(bytes)) => {
+                let (reader, mut writer) = io::pipe()?;
+                let mut noise = File::open(NOISE)?.take(bytes);
+                // A program that ends early closes the pipe.
+                std::thread::spawn(move || _ = io::copy(&mut noise, &mut writer));
+                Ok(Stdio::from(reader))
+            }
+        }
+    }
 }
 
 /// Returns the programs of a session.
 fn session(faircast: &Path, flow: &RealFlow, goal: (Ipv4Addr, u16), end: Time) -> Vec<SessionProgram> {
-    let Traffic::Session(scheme) = &flow.traffic else { return Vec::new() };
+    let Traffic::Session { scheme, packets } = &flow.traffic else { return Vec::new() };
+    let content = packets.map(|packets| packets * u64::from(flow.packet.saturating_sub(UDP_HEADERS)));
     let seconds = (end.as_secs_f64() + 60.0).to_string();
     let common = |verb: &str, host: &str, more: &[&str]| {
         let group = format!("{}:{}", goal.0, goal.1);
@@ -127,6 +148,7 @@ fn session(faircast: &Path, flow: &RealFlow, goal: (Ipv4Addr, u16), end: Time) -
                 start: join,
                 stop,
                 is_source: false,
+                content,
             });
         }
     }
@@ -135,9 +157,10 @@ fn session(faircast: &Path, flow: &RealFlow, goal: (Ipv4Addr, u16), end: Time) -
     let more = ["--no-key", "--ttl", "64", "--cc", &scheme, "--expect", &expected, "--datagram", &datagram];
     // A stream in layers has an input for each layer.
     let inputs = (0..layers(flow)).filter(|_| layers(flow) > 1).flat_map(|_| ["--layer", NOISE]);
-    let words = common("stream", &flow.from, &more.into_iter().chain(inputs).collect::<Vec<_>>());
+    let (verb, input) = if content.is_some() { ("send", Some("-")) } else { ("stream", None) };
+    let words = common(verb, &flow.from, &more.into_iter().chain(inputs).chain(input).collect::<Vec<_>>());
     let (start, stop) = (flow.start, flow.stop);
-    programs.push(SessionProgram { host: flow.from.clone(), words, start, stop, is_source: true });
+    programs.push(SessionProgram { host: flow.from.clone(), words, start, stop, is_source: true, content });
     programs
 }
 
@@ -157,11 +180,38 @@ fn ecn(real: &RealFlows) -> Result<BTreeMap<&str, Ecn>, SimUsage> {
     Ok(hosts)
 }
 
+/// Waits until the receivers that are present from the beginning have joined. Their kernels report this a little later.
+fn wait_for_joins(real: &RealFlows, network: &Network) -> Result<(), Failure> {
+    let (mut index, mut present) = (0, Vec::new());
+    for flow in &real.flows {
+        for receiver in &flow.to {
+            let is_present = receiver.stays.iter().any(|&(join, leave)| join == Time::ZERO && leave > join);
+            present.extend(
+                Some(index).filter(|_| is_present && matches!(flow.traffic, Traffic::Session { .. })),
+            );
+            index += layers(flow) as usize;
+        }
+    }
+    let end = Instant::now() + LISTENS;
+    loop {
+        let joined = network.state()?.joined;
+        if present.iter().all(|index| joined.get(*index) == Some(&true)) {
+            return Ok(());
+        }
+        if Instant::now() > end {
+            return Err(Failure::Check("the receivers of a session have not joined its group".into()));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// The flows of a run, before and during it.
 #[derive(Debug)]
 pub struct Flows {
-    prepared: Vec<Prepared>,
-    running: Vec<Running>,
+    /// The numbers of the flows among all flows of the scenario.
+    prepared: Vec<(usize, Prepared)>,
+    running: Vec<(usize, Running)>,
+    count: usize,
     programs: Vec<(SessionProgram, Option<Guest>, Vec<String>)>,
     heard: (Sender<Heard>, Receiver<Heard>),
     stop: Arc<AtomicBool>,
@@ -191,6 +241,7 @@ impl Flows {
         let mut flows = Flows {
             prepared: Vec::new(),
             running: Vec::new(),
+            count: real.flows.len(),
             programs: Vec::new(),
             heard: mpsc::channel(),
             stop: Arc::new(AtomicBool::new(false)),
@@ -205,24 +256,26 @@ impl Flows {
         }
         for (number, flow) in real.flows.iter().enumerate() {
             let goal = goal(number, flow, &addresses);
-            if matches!(flow.traffic, Traffic::Session(_)) {
+            if matches!(flow.traffic, Traffic::Session { .. }) {
                 let programs = session(&faircast, flow, goal, end).into_iter();
                 flows.programs.extend(programs.map(|program| (program, None, Vec::new())));
                 continue;
             }
             let at = |host: &String| End { namespace: &namespaces[host], address: addresses[host] };
             let (from, to) = (at(&flow.from), at(&flow.to[0].host));
-            flows.prepared.push(traffic::prepare(flow, &from, &to, goal.1, seed + number as u64)?);
+            flows.prepared.push((number, traffic::prepare(flow, &from, &to, goal.1, seed + number as u64)?));
         }
         flows.start_due(guests, Time::ZERO, Due::Receivers)?;
         flows.wait_for_receivers()?;
+        wait_for_joins(real, network)?;
         Ok(flows)
     }
 
     /// Starts the flows. The run begins now.
     pub fn start(&mut self) {
         let clock = Clock { begin: Instant::now(), end: self.end, stop: Arc::clone(&self.stop) };
-        self.running = self.prepared.drain(..).map(|prepared| prepared.start(&clock)).collect();
+        self.running =
+            self.prepared.drain(..).map(|(number, prepared)| (number, prepared.start(&clock))).collect();
     }
 
     /// Starts and stops programs of sessions by their times.
@@ -235,9 +288,12 @@ impl Flows {
         for (program, guest, lines) in &mut self.programs {
             let Some(running) = guest else { continue };
             let status = running.ended().map_err(Failure::system("wait for a program"))?;
+            if program.content.is_some() && status.is_some_and(|status| status.success()) {
+                program.stop = now; // the transfer is complete
+            }
             if let Some(status) = status.filter(|_| program.stop > now) {
                 let why = reason(lines);
-                let verb = if program.is_source { "stream" } else { "recv" };
+                let verb = program.words[1].to_string_lossy();
                 let host = &program.host;
                 return Err(Failure::Check(format!(
                     "`faircast {verb}` on {host} ended early with {status}{why}"
@@ -259,12 +315,9 @@ impl Flows {
             if !is_due || guest.is_some() || (program.is_source && due == Due::Receivers) {
                 continue;
             }
-            let noise = || File::open(NOISE).map_err(Failure::system(format!("open {NOISE}")));
+            let input = program.input().map_err(Failure::system(format!("read {NOISE}")))?;
             // A receiver writes its content to standard output, and its events to standard error.
-            let (input, silent) = match program.is_source {
-                true => (Stdio::from(noise()?), None),
-                false => (Stdio::null(), Some(Stream::Stdout)),
-            };
+            let silent = (!program.is_source).then_some(Stream::Stdout);
             let heard = (number, &self.heard.0);
             *guest = Some(guests.start(&program.host, &program.words, input, heard, silent)?);
         }
@@ -303,18 +356,20 @@ impl Flows {
         }
     }
 
-    /// Ends all flows.
+    /// Ends all flows. Returns the complete transfers of each.
     ///
     /// # Errors
     /// When a flow has broken off.
-    pub fn finish(mut self) -> Result<(), Failure> {
+    pub fn finish(mut self) -> Result<Vec<Transferred>, Failure> {
         self.stop.store(true, Ordering::Relaxed);
+        let mut transferred = vec![Transferred::new(); self.count];
         let mut ended = Ok(());
-        for running in self.running.drain(..) {
-            ended = ended.and(running.join());
+        for (number, running) in self.running.drain(..) {
+            let joined = running.join().map(|transfers| transferred[number] = transfers);
+            ended = ended.and(joined);
         }
         // Dropping the programs kills them.
-        ended
+        ended.map(|()| transferred)
     }
 }
 

@@ -78,6 +78,8 @@ pub struct State {
     pub links: Vec<LinkState>,
     /// Bytes of the watched packets.
     pub watched: Vec<u64>,
+    /// Whether the hosts of the watched packets have joined the destination as a group.
+    pub joined: Vec<bool>,
     pub load: Load,
     /// The requested samples.
     pub samples: Vec<Sampled>,
@@ -348,6 +350,12 @@ impl Keeper {
             hosts: hosts.collect(),
             links: self.emulator.links().iter().map(LinkState::of).collect(),
             watched: watched(self.emulator.watched()),
+            joined: self
+                .order
+                .watched
+                .iter()
+                .map(|(host, to, _)| self.emulator.has_joined(*host, *to))
+                .collect(),
             load: self.load(&report),
             samples: samples.unwrap_or_default(),
         }

@@ -4,6 +4,7 @@ use super::keeper::{LinkState, Sampled};
 use super::lab::Lab;
 use super::network::Network;
 use super::outcome::{Measured, Printer};
+use super::traffic::Transferred;
 use crate::failure::Failure;
 use faircast_aqm::LinkCounts;
 use faircast_core::time::Time;
@@ -33,6 +34,7 @@ pub struct Live<'a> {
     network: &'a Network,
     record: Record,
     recorded: Vec<Recorded>,
+    transferred: Vec<Transferred>,
     next: u64,
     asked: Instant,
     warmup: f64,
@@ -55,6 +57,7 @@ impl<'a> Live<'a> {
             network,
             record,
             recorded: Vec::new(),
+            transferred: Vec::new(),
             next: 0,
             asked: Instant::now(),
             warmup: lab.scenario.warmup(0).as_secs_f64(),
@@ -119,6 +122,11 @@ impl<'a> Live<'a> {
         Ok(())
     }
 
+    /// Records the complete transfers of each flow.
+    pub fn transferred(&mut self, transferred: Vec<Transferred>) {
+        self.transferred = transferred;
+    }
+
     /// Returns the measurements from the warm-up to the end.
     pub fn measured(&self) -> Measured {
         match (&self.from, &self.last) {
@@ -129,7 +137,13 @@ impl<'a> Live<'a> {
 
     /// Returns the results of the record.
     pub fn results(&self) -> Results {
-        of_recording(&self.lab.scenario, (0, self.lab.seed), &self.lab.real, &self.recorded)
+        of_recording(
+            &self.lab.scenario,
+            (0, self.lab.seed),
+            &self.lab.real,
+            &self.recorded,
+            &self.transferred,
+        )
     }
 }
 

@@ -226,8 +226,9 @@ fn follow<W: Write>(
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let ended = follow_all(session, programs, run.as_deref_mut(), printer, stop);
-    let flows = run.and_then(|run| run.flows.take());
-    ended.and(flows.map_or(Ok(()), Flows::finish))
+    let Some(run) = run else { return ended };
+    let finished = run.flows.take().map_or(Ok(Vec::new()), Flows::finish);
+    ended.and(finished).map(|transferred| run.live.transferred(transferred))
 }
 
 fn follow_all<W: Write>(

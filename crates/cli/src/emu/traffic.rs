@@ -8,6 +8,7 @@ use faircast_experiments::scenario::{RealFlow, Supply, Traffic};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -35,7 +36,7 @@ pub struct Prepared {
 
 #[derive(Debug)]
 enum Socket {
-    Tcp(std::os::fd::OwnedFd, SocketAddrV4),
+    Tcp(OwnedFd, SocketAddrV4, Namespace),
     Udp(UdpSocket),
 }
 
@@ -71,25 +72,17 @@ pub fn prepare(
         Traffic::Tcp { congestion, .. } => {
             let listener =
                 to.namespace.inside(|| TcpListener::bind(goal)).map_err(inside)?.map_err(inside)?;
-            let open =
-                || net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
-            let socket =
-                from.namespace.inside(open).map_err(inside)?.map_err(|error| inside(error.into()))?;
-            // The module of a congestion control is loaded on demand.
-            let chosen = from.namespace.inside(|| net::sockopt::set_tcp_congestion(&socket, congestion));
-            if chosen.map_err(inside)?.is_err() {
+            let Ok(socket) = from.namespace.inside(|| open(congestion, flow.packet)).map_err(inside)? else {
                 let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
                 return Err(Failure::Check(format!(
                     "this kernel has no TCP congestion control `{congestion}` for the flow {}; it has: {}",
                     flow.group,
                     known.unwrap_or_default().trim()
                 )));
-            }
-            sandbox::limit_segments(&socket, flow.packet.saturating_sub(TCP_HEADERS).max(88))
-                .map_err(inside)?;
-            (Socket::Tcp(socket, goal), Receiver::Tcp(listener))
+            };
+            (Socket::Tcp(socket, goal, from.namespace.try_clone().map_err(inside)?), Receiver::Tcp(listener))
         }
-        Traffic::Datagrams { .. } | Traffic::Session(_) => {
+        Traffic::Datagrams { .. } | Traffic::Session { .. } => {
             let receiver = to.namespace.inside(|| UdpSocket::bind(goal)).map_err(inside)?.map_err(inside)?;
             let open = || {
                 UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| {
@@ -104,23 +97,36 @@ pub fn prepare(
     Ok(Prepared { flow: flow.clone(), seed, socket, receiver })
 }
 
+/// Opens a socket in the network namespace of the calling thread. The module of a congestion control is loaded on demand.
+fn open(congestion: &str, packet: u16) -> io::Result<OwnedFd> {
+    let socket = net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    net::sockopt::set_tcp_congestion(&socket, congestion)?;
+    sandbox::limit_segments(&socket, packet.saturating_sub(TCP_HEADERS).max(88))?;
+    Ok(socket)
+}
+
+/// Complete transfers: begin, end and number of packets.
+pub type Transferred = Vec<(Time, Time, u32)>;
+
 /// A running flow.
 #[derive(Debug)]
 pub struct Running {
     group: String,
-    threads: Vec<JoinHandle<io::Result<()>>>,
+    threads: Vec<JoinHandle<io::Result<Transferred>>>,
 }
 
 impl Running {
-    /// Waits for the threads, after `stop` was set.
+    /// Waits for the threads, after `stop` was set. Returns the complete transfers.
     ///
     /// # Errors
     /// When a connection broke off before the end of the run.
-    pub fn join(self) -> Result<(), Failure> {
-        let join = |thread: JoinHandle<io::Result<()>>| {
+    pub fn join(self) -> Result<Transferred, Failure> {
+        let join = |thread: JoinHandle<io::Result<Transferred>>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        let ended = self.threads.into_iter().map(join).fold(Ok(()), Result::and);
+        let ended: Vec<io::Result<Transferred>> = self.threads.into_iter().map(join).collect();
+        let ended: io::Result<Vec<Transferred>> = ended.into_iter().collect();
+        let ended = ended.map(|transfers| transfers.concat());
         ended.map_err(|error| Failure::Check(format!("the flow {} broke off: {error}", self.group)))
     }
 }
@@ -163,7 +169,7 @@ impl Prepared {
         match receiver {
             Receiver::Tcp(listener) => {
                 let clock = clock.clone();
-                threads.push(thread::spawn(move || take(&listener, &clock)));
+                threads.push(thread::spawn(move || take(&listener, &clock).map(|()| Vec::new())));
             }
             Receiver::Udp(socket) => {
                 let clock = clock.clone();
@@ -172,30 +178,59 @@ impl Prepared {
                         thread::sleep(TURN);
                     }
                     drop(socket);
-                    Ok(())
+                    Ok(Vec::new())
                 }));
             }
         }
         let clock = clock.clone();
         threads.push(thread::spawn(move || {
-            let sent = transmit(socket, &flow, seed, &clock);
+            let mut transferred = Vec::new();
+            let sent = transmit(socket, &flow, seed, &clock, &mut transferred);
             // At the end of the run both ends close their sockets, in any order.
-            if clock.is_over() { Ok(()) } else { sent }
+            if clock.is_over() { Ok(transferred) } else { sent.map(|()| transferred) }
         }));
         Running { group, threads }
     }
 }
 
 /// Sends the data of a flow from its start on.
-fn transmit(socket: Socket, flow: &RealFlow, seed: u64, clock: &Clock) -> io::Result<()> {
+fn transmit(
+    socket: Socket,
+    flow: &RealFlow,
+    seed: u64,
+    clock: &Clock,
+    transferred: &mut Transferred,
+) -> io::Result<()> {
     match (socket, &flow.traffic) {
-        (Socket::Tcp(socket, goal), Traffic::Tcp { supply, .. }) => {
+        (Socket::Tcp(socket, goal, namespace), Traffic::Tcp { supply, congestion, .. }) => {
             if !clock.sleep_until(flow.start) {
                 return Ok(());
             }
-            net::connect(&socket, &goal)?;
             let payload = flow.packet.saturating_sub(TCP_HEADERS + TCP_TIMES).max(1);
-            write(TcpStream::from(socket), supply, flow, payload, clock)
+            let Supply::Transfers(transfers) = supply else {
+                net::connect(&socket, &goal)?;
+                return write(&mut TcpStream::from(socket), supply, flow, payload, clock);
+            };
+            // This thread has no other use.
+            namespace.enter()?;
+            let mut socket = Some(socket);
+            for (packets, pause) in transfers.clone() {
+                let begin = clock.now();
+                let socket = socket.take().map_or_else(|| open(congestion, flow.packet), Ok)?;
+                net::connect(&socket, &goal)?;
+                let mut stream = TcpStream::from(socket);
+                write(&mut stream, &Supply::Packets(packets), flow, payload, clock)?;
+                read(&mut stream, clock)?; // the receiver closes when it has everything
+                let end = clock.now();
+                if clock.is_over() || end >= flow.stop {
+                    return Ok(());
+                }
+                transferred.push((begin, end, packets));
+                if !clock.sleep_until((end + pause).min(flow.stop)) {
+                    return Ok(());
+                }
+            }
+            Ok(())
         }
         (Socket::Udp(socket), Traffic::Datagrams { rate, jitter, supply }) => {
             let mut pace = Pace::new(*rate, *jitter, flow.packet, Rng::new(seed, 1));
@@ -205,22 +240,26 @@ fn transmit(socket: Socket, flow: &RealFlow, seed: u64, clock: &Clock) -> io::Re
     }
 }
 
-/// Accepts the connection of a flow, and reads it.
+/// Accepts the connections of a flow one after another, and reads each.
 fn take(listener: &TcpListener, clock: &Clock) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    let mut stream = loop {
+    while !clock.is_over() {
         match listener.accept() {
-            Ok((stream, _)) => break stream,
+            Ok((mut stream, _)) => {
+                stream.set_nonblocking(false)?;
+                read(&mut stream, clock)?;
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if clock.is_over() {
-                    return Ok(());
-                }
                 thread::sleep(Duration::from_millis(2));
             }
             Err(error) => return Err(error),
         }
-    };
-    stream.set_nonblocking(false)?;
+    }
+    Ok(())
+}
+
+/// Reads a connection to its end.
+fn read(stream: &mut TcpStream, clock: &Clock) -> io::Result<()> {
     stream.set_read_timeout(Some(TURN))?;
     let mut buffer = vec![0; 1 << 16];
     while !clock.is_over() {
@@ -241,7 +280,7 @@ fn is_pause(error: &io::Error) -> bool {
 
 /// Writes the data of a flow to its connection.
 fn write(
-    mut stream: TcpStream,
+    stream: &mut TcpStream,
     supply: &Supply,
     flow: &RealFlow,
     payload: u16,
@@ -264,6 +303,7 @@ fn write(
     let bytes = |packets: u32| u64::from(packets) * u64::from(payload);
     match supply {
         Supply::Packets(packets) => put(Time::NEVER, bytes(*packets))?,
+        Supply::Transfers(_) => unreachable!("each transfer has its own call"),
         Supply::Spans(spans) => {
             for &(from, until) in spans {
                 if clock.sleep_until(from) {
@@ -336,6 +376,7 @@ fn send(
     };
     match supply {
         Supply::Packets(packets) => put(flow.start, Time::NEVER, *packets),
+        Supply::Transfers(_) => unreachable!("datagrams have no transfers"),
         Supply::Spans(spans) => spans.iter().try_for_each(|&(from, until)| put(from, until, u32::MAX)),
         Supply::Trace(entries) => {
             let mut before = 0;

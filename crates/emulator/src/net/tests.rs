@@ -209,6 +209,7 @@ fn joins_of_a_group_with_latencies_take_effect_later() {
         arrivals(net).iter().map(|(host, _)| *host).collect::<Vec<_>>()
     };
     report(&mut net, 1.0, 2, 4);
+    assert_eq!([2, 3].map(|host| net.has_joined(host, GROUP.into())), [true, false]);
     net.settle(Time::from_secs_f64(1.5));
     assert_eq!(receivers(&mut net, 2.0), [2], "a join before the beginning is settled");
     report(&mut net, 3.0, 3, 4);

@@ -20,12 +20,27 @@ pub struct Recorded {
 }
 
 /// Tables whose rows samples determine.
-const TABLES: [&str; 4] = ["rates", "averages", "queues", "bottlenecks"];
+const TABLES: [&str; 5] = ["rates", "averages", "queues", "transfers", "bottlenecks"];
 /// Metrics of flows that samples determine.
-const OF_FLOWS: [&str; 6] = ["rate", "rate.sd", "rate.min", "rate.max", "cov", "jain"];
+const OF_FLOWS: [&str; 13] = [
+    "rate",
+    "rate.sd",
+    "rate.min",
+    "rate.max",
+    "cov",
+    "jain",
+    "completion",
+    "transfers",
+    "transfer_time",
+    "transfer_time.p50",
+    "transfer_time.p95",
+    "transfer_jain",
+    "makespan",
+];
 
 /// Returns the results of a run of the flows in `real`. Samples are at [`Scenario::recording_interval`], in the order of time; a
-/// time of the scenario between two samples is at the latter one.
+/// time of the scenario between two samples is at the latter one. `transfers` has the complete transfers of the first flows:
+/// begin, end and number of packets of each.
 ///
 /// # Panics
 /// If a sample does not contain all links of the topology and all receivers.
@@ -34,6 +49,7 @@ pub fn of_recording(
     (point, seed): (usize, u64),
     real: &RealFlows,
     recorded: &[Recorded],
+    transfers: &[Vec<(Time, Time, u32)>],
 ) -> Results {
     let plan = scenario.plan(point);
     let layout = scenario.layout(point, seed);
@@ -56,6 +72,9 @@ pub fn of_recording(
             of.received_bins.resize(member.bins.len(), 0);
             of.received_bins.iter_mut().zip(&member.bins).for_each(|(sum, bytes)| *sum += bytes);
         }
+    }
+    for (flow, transfers) in real.flows.iter().zip(transfers) {
+        outcome.flows[flow.number].transfers.clone_from(transfers);
     }
     let mut every = Times::new(plan.probe.queue_every);
     let probed: Vec<&Recorded> = recorded.iter().filter(|sample| every.has(sample.at)).collect();
@@ -167,9 +186,19 @@ mod tests {
             Recorded { at, links: vec![link; links], received: vec![half.min(6) * 62_500] }
         };
         let recorded: Vec<Recorded> = (0..=8).map(recorded).collect();
-        let results = of_recording(&scenario, (0, 7), &real, &recorded);
+        let results = of_recording(
+            &scenario,
+            (0, 7),
+            &real,
+            &recorded,
+            &[vec![(Time::ZERO, Time::from_secs_f64(0.5), 9)]],
+        );
         let value = |name: &str| results.metric(0, name);
         assert_eq!(value("udp.rate"), [5e5], "the last second has no packets");
+        assert_eq!(
+            (value("udp.transfer_time"), results.table("transfers").map(Table::rows)),
+            (vec![0.5], Some(1))
+        );
         let link = |metric: &str| value(&format!("link.hub->leaf2.{metric}"));
         assert_eq!(
             [link("drops"), link("marks"), link("queue.max")],
@@ -193,9 +222,13 @@ mod tests {
         for table in &results.tables {
             let names =
                 |table: &Table| table.columns.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-            assert_eq!(Some(names(table)), simulated.table(&table.name).map(names));
+            if table.name != "transfers" {
+                assert_eq!(Some(names(table)), simulated.table(&table.name).map(names));
+            }
         }
-        let differs = |name: &&str| simulated.metric(0, name).is_empty();
+        let differs = |name: &&str| {
+            simulated.metric(0, name).is_empty() && !name.contains("transfer") && !name.contains("makespan")
+        };
         assert_eq!(results.metric_names().into_iter().find(differs), None);
     }
 }

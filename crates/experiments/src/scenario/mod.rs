@@ -44,7 +44,7 @@ pub use faircast_topology::memory;
 pub use hosts::HostThatForwards;
 pub use layout::Layout;
 pub use missing_parts::{flow_keys, router_kind};
-pub use real::{Ecn, RealFlow, RealFlows, RealReceiver, Supply, Traffic};
+pub use real::{Ecn, RealFlow, RealFlows, RealReceiver, Supply, Traffic, Transfers};
 pub use template::{TEMPLATES, Template, template};
 
 use crate::stats::{Scale, Trait};

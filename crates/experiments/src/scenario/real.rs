@@ -8,7 +8,7 @@ use super::plan::{FlowKind, FlowPlan, RunPlan, SessionPlan};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_sim::{ApplicationData, Change};
+use faircast_sim::{ApplicationData, Change, Law};
 use faircast_unicast::Protocol;
 use std::sync::Arc;
 
@@ -64,8 +64,13 @@ pub struct RealReceiver {
 /// Protocol and data of a flow.
 #[derive(Debug, Clone)]
 pub enum Traffic {
-    /// A multicast session that always has data.
-    Session(Box<Scheme>),
+    /// A multicast session.
+    Session {
+        /// The congestion control.
+        scheme: Box<Scheme>,
+        /// Number of packets that the source sends; `None` if it always has data.
+        packets: Option<u64>,
+    },
     /// A TCP connection.
     Tcp {
         /// Name of the congestion control in Linux.
@@ -95,6 +100,25 @@ pub enum Supply {
     Packets(u32),
     /// Times since the start of the flow, each with the total number of packets until then.
     Trace(Arc<[(Span, u32)]>),
+    /// Transfers one after another, each on a new connection.
+    Transfers(Transfers),
+}
+
+/// An endless sequence of transfers: the number of packets of each, and the time until the next one.
+#[derive(Debug, Clone)]
+pub struct Transfers {
+    packets: Law,
+    pause: Law,
+    rng: Rng,
+}
+
+impl Iterator for Transfers {
+    type Item = (u32, Span);
+
+    fn next(&mut self) -> Option<(u32, Span)> {
+        let packets = self.packets.draw(&mut self.rng).round().clamp(1.0, 1e9) as u32;
+        Some((packets, Span::from_secs_f64(self.pause.draw(&mut self.rng).max(0.0))))
+    }
 }
 
 impl Scenario {
@@ -194,7 +218,8 @@ fn traffic(plan: &FlowPlan, flow: &LaidFlow, end: Time, mut rng: Rng) -> Result<
     let end = end.min(flow.stop);
     match &plan.kind {
         FlowKind::Session(session) => {
-            of_session(session, flow).map(|scheme| Traffic::Session(Box::new(scheme)))
+            let scheme = Box::new(of_session(session, flow)?);
+            Ok(Traffic::Session { scheme, packets: session.packets })
         }
         FlowKind::Unicast { protocol, supply, .. } => {
             let congestion = in_linux(protocol)?;
@@ -212,7 +237,7 @@ fn traffic(plan: &FlowPlan, flow: &LaidFlow, end: Time, mut rng: Rng) -> Result<
 fn of_session(session: &SessionPlan, flow: &LaidFlow) -> Result<Scheme, &'static str> {
     let lacks = [
         (!flow.parents.is_empty(), "receivers in a tree need agents"),
-        (session.packets.is_some() || session.content.is_some(), "a stream has no end and no content"),
+        (session.packets.is_some() && session.scheme.layers() > 1, "`packets` needs a scheme without layers"),
         (!flow.talks.is_empty(), "a stream always has data, without `on` and `off`"),
         (session.mute_after.is_some(), "receivers do not stop sending reports"),
         (session.alive.is_some(), "`alive` has no option of `faircast recv`"),
@@ -251,9 +276,14 @@ fn supplied(
         ApplicationData::Endless => Ok(Supply::Spans(vec![(start, end)])),
         ApplicationData::Packets(packets) => Ok(Supply::Packets(*packets)),
         ApplicationData::OnOff { on, off } => Ok(Supply::Spans(turns(&(*on, *off), start, end, rng))),
-        ApplicationData::Transfers { .. } | ApplicationData::Trace(_) => {
-            Err("`transfer` has no program: flows keep one connection")
+        ApplicationData::Transfers { packets, pause } => {
+            if matches!(plan.kind, FlowKind::Datagrams { .. }) {
+                return Err("`transfer` needs TCP");
+            }
+            let (packets, pause, rng) = (*packets, *pause, rng.clone());
+            Ok(Supply::Transfers(Transfers { packets, pause, rng }))
         }
+        ApplicationData::Trace(_) => Err("its trace is for the simulator alone"),
     }
 }
 
@@ -275,7 +305,7 @@ mod tests {
     #[test]
     fn flows_have_hosts_times_and_names_of_linux() {
         let it = real(
-            "[[flow]]\nname = \"m\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\njoin = [\"0 s\", \"3 s\"]\njoin_latency = \"1 s\"\n\
+            "[[flow]]\nname = \"m\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\njoin = [\"0 s\", \"3 s\"]\njoin_latency = \"1 s\"\npackets = 500\n\
              [[flow]]\nname = \"t\"\nkind = \"tcp-newreno,ecn\"\nfrom = \"src2\"\nto = \"leaf2\"\ncount = 2\nstart = \"1 s\"\nstop = \"9 s\"\n\
              [[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1 Mbit/s\"\nfrom = \"src2\"\nto = \"leaf1\"\non = \"1 s\"\noff = \"2 s\"\n",
         );
@@ -284,7 +314,8 @@ mod tests {
         assert_eq!(names, [("m", 0), ("t", 0), ("t", 1), ("u", 0)]);
         let at = Time::from_secs_f64;
         let [session, tcp, _, udp] = &it.flows[..] else { panic!("{it:?}") };
-        assert!(matches!(&session.traffic, Traffic::Session(scheme) if scheme.to_string() == "ormcc"));
+        let Traffic::Session { scheme, packets: Some(500) } = &session.traffic else { panic!("{session:?}") };
+        assert_eq!(scheme.to_string(), "ormcc");
         assert_eq!([session, tcp].map(|flow| flow.latencies.0), [Span::from_secs(1), Span::ZERO]);
         assert_eq!((session.to[1].host.as_str(), session.to[1].stays[0].0), ("leaf2", at(3.0)));
         let Traffic::Tcp { congestion: "reno", ecn: Ecn::On, supply: Supply::Spans(spans) } = &tcp.traffic

@@ -152,9 +152,10 @@ fn emulated_flows_and_programs_have_the_rates_of_links() {
     assert_eq!(one(&events, "event", "ended")["code"], 3);
 }
 
-/// TCP with marks to one host, and a session whose second receiver joins at 3 s and gets its packets from 5 s on.
-const MARKS_AND_JOINS: &str = r#"
-title = "marks and joins"
+/// TCP with marks to one host, a session whose second receiver joins at 3 s and gets its packets from 5 s on, and transfers by TCP
+/// and by a session.
+const FLOWS: &str = r#"
+title = "marks, joins and transfers"
 duration = "8 s"
 warmup = "2 s"
 start_jitter = "0 s"
@@ -167,12 +168,14 @@ host tcp
 host a
 host b
 host c
+host d
 router r
 link src r rate=100M delay=5ms
 link tcp r rate=100M delay=5ms
 link r a rate=8M delay=10ms queue=codel,ecn
 link r b rate=2M delay=10ms queue=droptail,50
 link r c rate=2M delay=10ms queue=droptail,50
+link r d rate=8M delay=10ms queue=droptail,50
 """
 
 [[flow]]
@@ -189,15 +192,32 @@ from = "src"
 to = ["b", "c"]
 join = ["0 s", "3 s"]
 join_latency = "2 s"
+
+[[flow]]
+name = "web"
+kind = "tcp-cubic"
+transfer = 20
+pause = "100 ms"
+from = "src"
+to = "d"
+
+[[flow]]
+name = "file"
+kind = "session"
+scheme = "ormcc"
+packets = 300
+content = 300
+from = "src"
+to = "d"
 "#;
 
-/// Needs a kernel: TCP with ECN, and IGMP.
+/// Needs a kernel: TCP with ECN, connections, and IGMP.
 #[test]
-fn kernel_tcp_obeys_marks_and_joins_have_their_latency() {
+fn marks_joins_and_transfers_have_their_effects() {
     let Some(_root) = require_root() else { return };
     let _turn = must(Turn::take(Company::Alone));
     let place = lab();
-    must(std::fs::write(place.path().join("lab.toml"), MARKS_AND_JOINS));
+    must(std::fs::write(place.path().join("lab.toml"), FLOWS));
     let flood = ["--unknown-groups", "flood"];
     let events =
         valid(place.path(), &[&["emu", "run", "lab.toml", "--json", "--out", "record"], &flood[..]].concat());
@@ -211,6 +231,19 @@ fn kernel_tcp_obeys_marks_and_joins_have_their_latency() {
     };
     assert_eq!(rate("c"), [false, false, false, false, false, true, true, true], "{rates}");
     assert_eq!(rate("b")[1..], [true; 7], "it has joined before the beginning: {rates}");
+    let metrics = must(std::fs::read_to_string(place.path().join("record/metrics.csv")));
+    let metric = |name: &str| -> f64 {
+        let value = metrics.lines().find_map(|line| line.split_once(&format!(",{name},")));
+        value.and_then(|(_, value)| value.parse().ok()).unwrap_or_else(|| panic!("no {name}: {metrics}"))
+    };
+    // A connection takes at least two round trips of 30 ms.
+    assert!(
+        metric("web.transfers") >= 10.0 && (0.06..0.6).contains(&metric("web.transfer_time.p50")),
+        "{metrics}"
+    );
+    assert!((0.3..6.0).contains(&metric("file.completion")), "{metrics}");
+    let of_file = rates.lines().rfind(|line| line.contains(",file,1,d,"));
+    assert_eq!(of_file.and_then(|row| row.rsplit(',').next()), Some("0"), "it has ended: {rates}");
 }
 
 /// Needs a kernel: processes that are killed, and namespaces.
