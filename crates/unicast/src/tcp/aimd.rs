@@ -38,7 +38,7 @@ impl Aimd {
     /// Returns the window after a loss; `flight` is the number of outstanding packets.
     pub(super) fn half(self, window: &CongestionWindow, flight: u32) -> f64 {
         match self.halving {
-            Halving::Window => {
+            Halving::Window | Halving::LeastTwo => {
                 (window.packets() + f64::from(window.inflation())).min(f64::from(self.most)) / 2.0
             }
             Halving::WholeWindow => f64::from(window.allowed(self.most) / 2),
@@ -52,6 +52,7 @@ impl Aimd {
         match self.halving {
             Halving::Flight => window.packets() / 2.0,
             Halving::Window | Halving::WholeWindow => self.half(window, flight),
+            Halving::LeastTwo => self.half(window, flight).max(2.0),
         }
     }
 }

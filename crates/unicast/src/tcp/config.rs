@@ -62,6 +62,8 @@ pub enum Backoff {
 pub enum Halving {
     /// The window.
     Window,
+    /// The window; after a mark at least two packets remain, as in Linux.
+    LeastTwo,
     /// The window in whole packets, rounded down.
     WholeWindow,
     /// The packets in flight (RFC 5681, equation 4).
@@ -127,12 +129,14 @@ pub enum CwrOn {
     AnyPacket,
 }
 
-/// Period after a mark during which a timeout does not change the slow-start threshold.
+/// Effect of a timeout after a mark, and of a mark after a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterMark {
-    /// Until all packets that were outstanding at the mark are acknowledged, as in Linux.
+    /// The second event does not change the slow-start threshold until all packets that were outstanding at the first are
+    /// acknowledged (RFC 3168, 6.1.2; Linux).
     WithinWindow,
-    /// Until another event changes the window (ns-2's `CWND_ACTION_ECN`).
+    /// A timeout does not change the threshold until another event changes the window (ns-2's `CWND_ACTION_ECN`). A mark after a
+    /// timeout always changes it.
     Always,
 }
 
@@ -330,7 +334,7 @@ impl Config {
             min_rto: Span::from_millis(200),
             delayed_ack: Some(Span::from_millis(40)),
             counting: Counting::Packets,
-            halving: Halving::Window,
+            halving: Halving::LeastTwo,
             shrinking: Shrinking::Proportional,
             ..Config::rfc(variant)
         }

@@ -2,7 +2,7 @@
 //! recovery.
 
 use super::aimd::Aimd;
-use super::config::{Config, Handshake, Samples};
+use super::config::{AfterMark, Config, Handshake, Samples};
 use super::law::Law;
 use super::rto::RetransmissionTimer;
 use super::window::CongestionWindow;
@@ -185,7 +185,9 @@ impl ControlBlock {
     /// Processes the echo of a mark: reduces the window at most once per window of data; no packet is sent again (RFC 3168,
     /// 6.1.2).
     pub(super) fn on_echo(&mut self, next: u32) {
-        if next <= self.covered || next <= self.recover && self.reaction != Reaction::Timeout {
+        // ns-2 also reduces for marks of packets that were outstanding at a timeout.
+        let again = self.reaction == Reaction::Timeout && self.config.after_mark == AfterMark::Always;
+        if next <= self.covered || next <= self.recover && !again {
             return;
         }
         self.recover = self.max;

@@ -107,3 +107,24 @@ fn only_ns_2_preserves_the_threshold_of_a_mark_at_a_timeout() {
         assert_eq!(bench.sender.window().threshold(), expected);
     }
 }
+
+#[test]
+fn only_ns_2_reduces_the_window_for_a_mark_after_a_timeout() {
+    let linux = Config::linux(Variant::Reno);
+    for (config, expected) in [(NS_2[0], 0.5), (RFC, 1.0), (linux, 1.0)] {
+        let mut bench = Bench::new(config, 8);
+        bench.time_out();
+        bench.acknowledge(1, true);
+        assert_eq!(bench.sender.window().packets(), expected);
+    }
+}
+
+#[test]
+fn only_linux_keeps_two_packets_after_a_mark() {
+    let linux = Config::linux(Variant::Reno);
+    for (config, expected) in [(NS_2[0], vec![]), (RFC, vec![]), (linux, vec![1, 2])] {
+        let mut bench = Bench::new(config, 1);
+        let sent: Vec<u32> = bench.acknowledge(1, true).into_iter().map(|(seq, _)| seq).collect();
+        assert_eq!(sent, expected);
+    }
+}
