@@ -135,8 +135,9 @@ const CLOCKLESS: [&str; 10] =
 /// Maximum length of a source file, in lines.
 const MAX_LINES: usize = 800;
 
+/// Returns the root of the repository. The variable is read at run time: the build of another checkout may be reused.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"))
         .join("../..")
         .canonicalize()
         .expect("the package lies two levels deep")
