@@ -10,6 +10,8 @@ use std::io;
 const MAX_LINE: usize = 64 << 20;
 /// Bytes of the options that locate a fragment.
 pub(super) const FRAGMENT_LEN: usize = 20;
+/// Bytes of the options of a packet that is not a fragment in a session with fragments.
+const JOIN_LEN: usize = 12;
 /// Bytes of ZeroMQ's offset.
 const OFFSET_LEN: usize = 2;
 /// Bytes requested from the input at once.
@@ -131,7 +133,7 @@ impl Feed {
                 return Ok(if self.input_state == ReadResult::End { Take::End } else { Take::NotYet });
             }
         }
-        if self.stream.len() <= self.room {
+        if self.stream.len() <= self.room - if self.may_divide() { JOIN_LEN } else { 0 } {
             out.append(&mut self.stream);
             self.at = 0;
             return Ok(Take::Packet(None));
@@ -141,6 +143,15 @@ impl Feed {
         let (offset, len_of_all) = (self.at as u32, self.stream.len() as u32);
         self.at += len;
         Ok(Take::Packet(Some(Fragment { first: self.first, offset, len: len_of_all })))
+    }
+
+    /// Returns whether units may be longer than a packet.
+    pub(super) fn may_divide(&self) -> bool {
+        match (self.framing, self.messages) {
+            (Framing::Zmq, _) => false,
+            (Framing::None, Messages::Lines) => true,
+            (Framing::None, Messages::Sized(size)) => size > self.room,
+        }
     }
 
     /// Takes the next part of the stream of messages, as long as fits into one packet.
@@ -241,4 +252,39 @@ pub(super) fn room(datagram: usize, options: usize) -> usize {
 
 fn too_long(most: usize) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, LineTooLong { most })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bytes(Option<Vec<u8>>);
+
+    impl Input for Bytes {
+        fn read(&mut self, _most: usize, out: &mut Vec<u8>) -> io::Result<ReadResult> {
+            let bytes = self.0.take();
+            bytes.map_or(Ok(ReadResult::End), |bytes| {
+                out.extend_from_slice(&bytes);
+                Ok(ReadResult::Bytes)
+            })
+        }
+    }
+
+    /// Returns the length of each payload, and whether it is a fragment.
+    fn payloads(messages: Messages, content: &str) -> Vec<(usize, bool)> {
+        let input = Box::new(Bytes(Some(content.into())));
+        let mut feed = Feed::new(input, Framing::None, Some(messages), 30);
+        let (mut out, mut taken) = (Vec::new(), Vec::new());
+        while let Take::Packet(fragment) = feed.take(taken.len() as u32, &mut out).expect("memory") {
+            taken.push((out.len(), fragment.is_some()));
+        }
+        taken
+    }
+
+    #[test]
+    fn units_beside_fragments_have_room_for_an_option() {
+        let lines = format!("{}\n{}\n", "a".repeat(17), "b".repeat(18));
+        assert_eq!(payloads(Messages::Lines, &lines), [(18, false), (10, true), (9, true)]);
+        assert_eq!(payloads(Messages::Sized(30), &"s".repeat(36)), [(30, false), (6, false)]);
+    }
 }

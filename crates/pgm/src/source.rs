@@ -538,7 +538,7 @@ impl PgmSource {
             }
         };
         let repair = if choice.repair.is_some() { Flags::REPAIR } else { Flags::default() };
-        let options = self.options(&stamp, fragment, repair, now);
+        let options = self.options(sqn as u32, &stamp, fragment, repair, now);
         let data = Data { sqn: sqn as u32, trail: self.window.trail() as u32 };
         let body = if choice.repair.is_some() { Body::Rdata(data) } else { Body::Odata(data) };
         let payload = self.window.packet(sqn).map_or(&[][..], |it| it.1);
@@ -564,6 +564,7 @@ impl PgmSource {
     /// Returns the options of a data packet: the position of a fragment in its unit, and the fields of the scheme.
     fn options(
         &self,
+        sqn: u32,
         stamp: &Stamp,
         fragment: Option<codec::Fragment>,
         repair: Flags,
@@ -587,7 +588,11 @@ impl PgmSource {
             }
             _ => None,
         };
-        Options { fragment, extension, pgmcc_data, ..Options::default() }
+        // OpenPGM 5.3 keeps the position of a fragment that it has discarded until it reads a packet with options, and would
+        // refuse a packet without options. So each packet of a session with fragments has an option. Its own number as the first
+        // packet for late joiners has no effect.
+        let join = (self.feed.may_divide() && fragment.is_none()).then_some(sqn);
+        Options { fragment, join, extension, pgmcc_data, ..Options::default() }
     }
 
     fn packet(&self) -> Packet<'static> {
