@@ -18,12 +18,14 @@ pub fn claims(outcome: &ReproOutcome) -> Grid {
         ("accepted", Align::Left),
         ("verdict", Align::Left),
     ]);
-    for claim in &outcome.claims {
+    // A statement that is tested at several points is followed by its points.
+    let rows = outcome.claims.iter().flat_map(|claim| std::iter::once((claim, "")).chain(points(claim)));
+    for (claim, indent) in rows {
         let interval = claim
             .interval
             .map_or_else(|| "-".to_owned(), |[low, high]| format!("{} to {}", short(low), short(high)));
         grid.row(vec![
-            claim.name.clone(),
+            format!("{indent}{}", claim.name),
             claim.published.map_or_else(|| "no number".to_owned(), short),
             claim.measured.map_or_else(|| "-".to_owned(), short),
             difference(claim).unwrap_or_else(|| "-".to_owned()),
@@ -33,6 +35,11 @@ pub fn claims(outcome: &ReproOutcome) -> Grid {
         ]);
     }
     grid
+}
+
+/// Returns the points of a statement, with the mark of their rows.
+fn points(claim: &Judged) -> impl Iterator<Item = (&Judged, &'static str)> {
+    claim.points.iter().map(|point| (point, "\u{b7} "))
 }
 
 /// Returns the difference between the measured and the published value, relative to the latter.
@@ -136,7 +143,8 @@ pub fn alternatives(done: &Reproduction, number: usize) -> Option<Grid> {
     };
     let of =
         |other: &&Alternative, claim: &Judged| value(other.claims.iter().find(|one| one.name == claim.name));
-    for claim in done.outcome.claims.iter().filter(|claim| chosen.concerns(&claim.name)) {
+    let claims = done.outcome.claims.iter().flat_map(Judged::parts);
+    for claim in claims.filter(|claim| chosen.concerns(&claim.name)) {
         let cells: Vec<String> = others.iter().map(|other| of(other, claim)).collect();
         if cells.iter().any(|cell| cell != "-") {
             let mut row = vec![claim.name.clone(), claim.tolerance.words(), value(Some(claim))];

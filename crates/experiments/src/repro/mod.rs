@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`registry`] | the list of figures and tables |
 //! | [`verdict`] | verdicts about claims |
+//! | `statements` | statements that are tested at several points |
 //! | `summary_claims` | claims that summarize other figures and tables |
 //! | `alternatives` | runs with other values where a paper leaves a value open |
 //! | [`views`] | the figures |
@@ -16,6 +17,7 @@ pub mod downloads;
 pub mod registry;
 #[cfg(test)]
 mod rules;
+mod statements;
 mod summary_claims;
 #[cfg(test)]
 mod tests;
@@ -184,8 +186,10 @@ pub fn reproduce(
             let scenario = embedded.scenario(settings)?;
             alternatives = alternatives::run_all(embedded, &scenario, settings, progress)?;
             let results = run(&scenario, &settings.options(), progress)?;
-            let mut judged = judge(&scenario, &results);
+            let (of, mut judged): (Vec<&Claim>, Vec<Judged>) =
+                points(&scenario, &results).into_iter().unzip();
             confirm(&mut judged, &scenario, &alternatives);
+            let mut judged = statements::fold(of.into_iter().zip(judged), &scenario);
             list_tries(&mut judged, &scenario, &alternatives);
             claims.extend(judged);
             figures.extend((embedded.figures)(&scenario, &results));
@@ -209,13 +213,18 @@ pub fn reproduce(
 /// Judges the claims of a scenario. A claim about a trend has a single verdict. Any other claim has one verdict for each of its
 /// points.
 pub fn judge(scenario: &Scenario, results: &Results) -> Vec<Judged> {
+    points(scenario, results).into_iter().map(|(_, judged)| judged).collect()
+}
+
+/// Judges the claims of a scenario at each point.
+fn points<'a>(scenario: &'a Scenario, results: &Results) -> Vec<(&'a Claim, Judged)> {
     let mut judged = Vec::new();
     for claim in scenario.claims() {
         let points: Vec<&Point> = results.points.iter().filter(|point| claim.is_about(point)).collect();
         if let Some(trend) = &claim.trend {
             let values = trends(claim, trend, &points, results);
             let measured = Judged::measured(claim.name.clone(), claim.published, tolerance(claim), &values);
-            judged.push(one(scenario, claim, measured));
+            judged.push((claim, one(scenario, claim, measured)));
             continue;
         }
         let namesakes = scenario.claims().iter().filter(|other| other.name == claim.name).count();
@@ -242,7 +251,7 @@ pub fn judge(scenario: &Scenario, results: &Results) -> Vec<Judged> {
                     Judged::measured(name, claim.published, tolerance(claim), &ratios).by_differences(&pairs)
                 }
             };
-            judged.push(one(scenario, claim, measured));
+            judged.push((claim, one(scenario, claim, measured)));
         }
     }
     judged
@@ -286,16 +295,23 @@ fn confirm(claims: &mut [Judged], scenario: &Scenario, alternatives: &[Alternati
     }
 }
 
-/// Adds to each failing claim its values with the alternatives that concern it.
+/// Adds to each failing claim its values with the alternatives that concern it. An alternative is accepted if it is accepted at all
+/// points of the claim. The value is that of the point that is the worst with the alternative.
 fn list_tries(claims: &mut [Judged], scenario: &Scenario, alternatives: &[Alternative]) {
     for judged in claims.iter_mut().filter(|claim| claim.verdict == Verdict::Fails) {
-        let concerned = |other: &&Alternative| scenario.choices()[other.choice].concerns(&judged.name);
+        let of = |part: &Judged, other: &Alternative| {
+            let concerns = scenario.choices()[other.choice].concerns(&part.name);
+            let found = other.claims.iter().find(|claim| concerns && claim.name == part.name);
+            found.filter(|claim| claim.measured.is_some()).cloned()
+        };
         let tried = |other: &Alternative| {
-            let measured = other.claims.iter().find(|claim| claim.name == judged.name)?.measured?;
-            let accepted = judged.tolerance.accepts(judged.published, measured);
+            let values = judged.parts().iter().filter_map(|part| of(part, other));
+            let worst = values.max_by(|a, b| a.excess().total_cmp(&b.excess()))?;
+            let measured = worst.measured?;
+            let accepted = worst.tolerance.accepts(worst.published, measured);
             Some(Tried { name: other.name.clone(), measured, accepted })
         };
-        judged.tried = alternatives.iter().filter(concerned).filter_map(tried).collect();
+        judged.tried = alternatives.iter().filter_map(tried).collect();
     }
 }
 

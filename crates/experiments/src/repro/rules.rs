@@ -1,7 +1,8 @@
-//! Rules for claims, fixed before the measurements: widths of accepted ranges, duplicates, and a ledger of all ranges.
+//! Rules for claims, fixed before the measurements: widths of accepted ranges, one claim for each statement of a paper, and a ledger
+//! of all ranges.
 
-use super::{Entry, Settings, Tolerance, entries, tolerance};
-use crate::scenario::Claim;
+use super::{Entry, Settings, Tolerance, entries, find, statements, tolerance};
+use crate::scenario::{Claim, Scenario};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
@@ -11,16 +12,55 @@ use std::process::Command;
 const WIDEST: f64 = 0.25;
 /// Largest factor between a published number and a single limit.
 const FARTHEST: f64 = 2.0;
+/// Metrics with a value that they cannot pass, and this value. Their ranges are judged by the distance from it: utilisation cannot
+/// exceed 1, and delays have the minima that paper 003 prints.
+const ENDS: &[(&str, f64)] = &[
+    (".utilisation", 1.0),
+    (".layers", 1.0),
+    (".layers.end", 1.0),
+    ("r4.delay", 0.00336),
+    ("r4.delay.max", 0.00336),
+    ("r8.delay", 0.777),
+    ("r8.delay.max", 0.777),
+    ("r12.delay", 0.778),
+    ("r12.delay.max", 0.778),
+];
+/// Axes of sweeps whose values are things that a paper compares, or two readings of it. The values of all other axes are settings of one
+/// experiment.
+const THINGS: &[&str] = &[
+    "scheme",
+    "queue",
+    "way",
+    "mode",
+    "policy",
+    "with",
+    "by",
+    "others",
+    "beta",
+    "localize",
+    "mute_after",
+    "slow",
+];
 /// The ledger: a line for each range, as in `000/fig-2.6: name [point] = ±20 % of 4`. Lines are only appended.
 const LEDGER: &str = "scenarios/ranges.txt";
 
 /// Returns the entries that are simulated, with their claims.
 fn simulated() -> impl Iterator<Item = (&'static Entry, Vec<Claim>)> {
+    scenarios().map(|(entry, scenario)| (entry, scenario.claims().to_vec()))
+}
+
+/// Returns the entries that are simulated, with their scenarios.
+fn scenarios() -> impl Iterator<Item = (&'static Entry, Scenario)> {
     entries().filter_map(|entry| {
         let scenario =
             entry.scenario.as_ref()?.scenario(&Settings::default()).expect("a test reads all scenarios");
-        Some((entry, scenario.claims().to_vec()))
+        Some((entry, scenario))
     })
+}
+
+/// Returns a metric without its window.
+fn metric(name: &str) -> &str {
+    name.split('@').next().unwrap_or_default()
 }
 
 /// Returns the fault of a claim's range, if it is wider than the rules allow.
@@ -30,6 +70,9 @@ fn too_wide(claim: &Claim) -> Option<String> {
     }
     let range = tolerance(claim);
     let (low, high) = range.limits(claim.published);
+    if let Some(fault) = too_far_from_an_end(claim, low, high) {
+        return Some(fault);
+    }
     if let Some(half) = range.half_width(claim.published) {
         return (half > WIDEST + 1e-9).then(|| format!("half width {:.0} %", half * 100.0));
     }
@@ -37,6 +80,29 @@ fn too_wide(claim: &Claim) -> Option<String> {
     let far =
         (low.is_finite() && low < published / FARTHEST) || (high.is_finite() && high > published * FARTHEST);
     far.then(|| format!("{} is more than a factor of two from {published}", range.words()))
+}
+
+/// Returns the fault of a range that is narrow beside its middle, and wide beside the distance from a value that the metric cannot
+/// pass. For a ratio with a single limit, this value is 1, where both metrics are equal. A limit of 1 is an order.
+fn too_far_from_an_end(claim: &Claim, low: f64, high: f64) -> Option<String> {
+    let published = claim.published?;
+    if claim.over.is_some() {
+        let limit = match (low.is_finite(), high.is_finite()) {
+            (true, false) => low,
+            (false, true) => high,
+            _ => return None,
+        };
+        let part = (limit - 1.0) / (published - 1.0);
+        let far = (limit - 1.0).abs() > 1e-9 && !(1.0 / FARTHEST - 5e-3..=FARTHEST + 5e-3).contains(&part);
+        return far.then(|| format!("{limit} is more than a factor of two from {published}, counted from 1"));
+    }
+    let of = metric(&claim.of);
+    let (_, end) = ENDS.iter().find(|(suffix, _)| of.ends_with(suffix))?;
+    let distance = (published - end).abs();
+    let half = f64::max(published - low, high - published);
+    // The limits are rounded.
+    let far = half.is_finite() && distance > 0.0 && half > distance * (WIDEST + 0.01);
+    far.then(|| format!("{} % of the distance from {end}", (100.0 * half / distance).round()))
 }
 
 /// Returns the text by which a claim is known in the ledger.
@@ -86,6 +152,86 @@ fn no_two_claims_are_about_the_same_value() {
                 claim.of, claim.over, claim.over_at, claim.at, claim.trend
             );
             assert!(known.insert(value), "{} repeats another claim", key(entry, claim));
+        }
+    }
+}
+
+/// A statement of the paper that is tested at several points of a sweep, in several windows or for several receivers counts once.
+/// It has one quantity, one published number and one range.
+#[test]
+fn one_statement_is_one_claim() {
+    let digits = |text: &str| text.replace(|letter: char| letter.is_ascii_digit(), "#");
+    for (entry, scenario) in scenarios() {
+        let mut known: BTreeMap<String, String> = BTreeMap::new();
+        let mut parts: BTreeMap<&str, usize> = BTreeMap::new();
+        for claim in scenario.claims() {
+            let things: Vec<_> =
+                claim.at.iter().filter(|(name, _)| THINGS.contains(&name.as_str())).collect();
+            let over = claim.over.as_deref().map(|over| digits(metric(over)));
+            let of = digits(metric(&claim.of));
+            let (published, range, base) = (claim.published, exact(claim), &claim.over_at);
+            let statement =
+                format!("{of} {over:?} {base:?} {things:?} {published:?} {range} {:?}", claim.trend);
+            let name = statements::name(claim, &scenario);
+            let other = known.entry(statement).or_insert_with(|| name.clone());
+            assert_eq!(*other, name, "{}: one statement; give both claims a `statement`", entry.id);
+            if let Some(statement) = &claim.statement {
+                *parts.entry(statement.as_str()).or_default() += 1;
+            }
+        }
+        assert!(parts.values().all(|count| *count > 1), "{}: a `statement` has several claims", entry.id);
+    }
+}
+
+/// A utilisation has a printed number, or the paper says in words that it is high.
+#[test]
+fn utilisation_without_a_number_quotes_the_paper() {
+    for (entry, claims) in simulated() {
+        for claim in claims.iter().filter(|claim| claim.over.is_none() && claim.trend.is_none()) {
+            let says = claim.published.is_some() || claim.note.is_some();
+            assert!(says || !metric(&claim.of).ends_with(".utilisation"), "{}", key(entry, claim));
+        }
+    }
+}
+
+/// A verdict depends on an open value only through `[[chosen]]`.
+#[test]
+fn open_values_are_choices_and_no_remarks() {
+    for (entry, scenario) in scenarios() {
+        let about = scenario.about();
+        assert!(!about.contains("Ours:") && !about.contains("Ours,"), "{}: make it a `[[chosen]]`", entry.id);
+    }
+}
+
+/// Equal values with equal intervals of two statements are one result. Values without spread, such as a whole number of layers, are
+/// compared within a figure; a floor or a full link is no result.
+#[test]
+fn no_measured_value_is_judged_twice() {
+    let measured = include_str!("../../../../bench/results/papers.json");
+    let all: Vec<serde_json::Value> = serde_json::from_str(measured).expect("`bench/papers` wrote it");
+    let mut known: BTreeMap<String, String> = BTreeMap::new();
+    for outcome in &all {
+        let id = outcome["id"].as_str().expect("an id");
+        if find(id).is_ok_and(|entry| entry.scenario.is_none()) {
+            continue;
+        }
+        for claim in outcome["claims"].as_array().expect("a list") {
+            let whole = [claim.clone()];
+            let parts = claim["points"].as_array().map_or(whole.as_slice(), Vec::as_slice);
+            let mut values = BTreeSet::new();
+            for part in parts {
+                let (value, interval) = (&part["measured"], &part["interval"]);
+                let is_exact = interval[0] == interval[1];
+                if is_exact && [0.0, 1.0].iter().any(|end| *value == *end) || value.is_null() {
+                    continue;
+                }
+                values.insert(format!("{} {value} {interval}", if is_exact { id } else { "" }));
+            }
+            for value in values {
+                let name = format!("{id}: {}", claim["name"]);
+                let other = known.insert(value, name.clone());
+                assert!(other.is_none(), "{other:?} and {name} have the same value");
+            }
         }
     }
 }

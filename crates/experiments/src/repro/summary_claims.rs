@@ -27,17 +27,13 @@ pub(super) fn judge_all(
 /// Judges a line by the worst verdict of the claims that it summarizes. The measured value is the share of them that holds.
 pub(super) fn judge(line: &Restated, outcome: &ReproOutcome) -> Judged {
     let summed_up = |claim: &&Judged| line.claims.iter().any(|start| claim.name.starts_with(start.as_str()));
-    let parts: Vec<&Judged> = outcome.claims.iter().filter(summed_up).collect();
+    let parts: Vec<&Judged> = outcome.claims.iter().flat_map(Judged::parts).filter(summed_up).collect();
     let has = |verdict| parts.iter().any(|claim| claim.verdict == verdict);
     let held = parts.iter().filter(|claim| matches!(claim.verdict, Verdict::Holds | Verdict::Chosen)).count();
     let share = held as f64 / parts.len() as f64;
     let tolerance = Tolerance::Between(Some(1.0), None);
     let mut judged = Judged::measured(line.name.clone(), None, tolerance, &[share]);
-    let worst = [Verdict::Fails, Verdict::Open, Verdict::Contradicts, Verdict::Undecided, Verdict::Chosen];
-    judged.verdict = match worst.into_iter().find(|verdict| has(*verdict)) {
-        _ if parts.is_empty() => Verdict::Fails,
-        worst => worst.unwrap_or(Verdict::Holds),
-    };
+    judged.verdict = Verdict::WORST.into_iter().find(|verdict| has(*verdict)).unwrap_or(Verdict::Fails);
     judged.note = format!(
         "\"{}\" is a word of the paper. The measured value is the share of the {} comparisons of {} that hold",
         line.name,

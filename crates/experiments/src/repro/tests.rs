@@ -18,7 +18,7 @@ fn every_embedded_scenario_can_be_read_in_full_and_quick_form() {
         assert!(quick.duration(0) < full.duration(0) / 5.0, "{}", entry.id);
         assert!(full.source().starts_with("paper 0"), "{}", entry.id);
         assert!(
-            full.about().contains("Ours") || full.about().contains("all but") || !full.choices().is_empty(),
+            full.about().contains("verything here is ours") || !full.choices().is_empty(),
             "{} says what is a guess",
             entry.id
         );

@@ -34,6 +34,16 @@ impl Verdict {
         Verdict::Open,
     ];
 
+    /// Verdicts of which the first that a part has is the verdict of the whole.
+    pub(super) const WORST: [Verdict; 6] = [
+        Verdict::Fails,
+        Verdict::Open,
+        Verdict::Contradicts,
+        Verdict::Undecided,
+        Verdict::Chosen,
+        Verdict::Holds,
+    ];
+
     /// Returns the verdict as a word.
     pub const fn word(self) -> &'static str {
         match self {
@@ -144,6 +154,10 @@ pub struct Judged {
     /// For a claim that fails: its values with the alternatives of open values. Not part of the JSON if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<Tried>,
+    /// The points of a statement that is tested at several points. The values of the statement are those of its worst point. Not part
+    /// of the JSON if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<Judged>,
     /// Note for the reader; not part of the JSON.
     #[serde(skip)]
     pub note: String,
@@ -178,8 +192,20 @@ impl Judged {
     /// Returns a claim without a measurement.
     pub fn open(name: String, published: Option<f64>, tolerance: Tolerance) -> Judged {
         let (measured, interval, verdict) = (None, None, Verdict::Open);
-        let (tried, note) = (Vec::new(), String::new());
-        Judged { name, published, measured, interval, tolerance, verdict, tried, note }
+        let (tried, points, note) = (Vec::new(), Vec::new(), String::new());
+        Judged { name, published, measured, interval, tolerance, verdict, tried, points, note }
+    }
+
+    /// Returns the points of a statement, or the claim itself.
+    pub fn parts(&self) -> &[Judged] {
+        if self.points.is_empty() { std::slice::from_ref(self) } else { &self.points }
+    }
+
+    /// Returns how far the measured value is beyond the nearest limit, relative to this limit; negative inside the range.
+    pub(super) fn excess(&self) -> f64 {
+        let (low, high) = self.tolerance.limits(self.published);
+        let beyond = |difference: f64, limit: f64| difference / limit.abs().max(f64::MIN_POSITIVE);
+        self.measured.map_or(f64::INFINITY, |value| beyond(low - value, low).max(beyond(value - high, high)))
     }
 }
 

@@ -124,6 +124,8 @@ pub struct Claim {
     pub tolerance: Option<f64>,
     /// Whether the source states these limits; otherwise they are a reading of it.
     pub limits_are_published: bool,
+    /// The statement of the source, if several claims test it.
+    pub statement: Option<String>,
     /// A remark for readers.
     pub note: Option<String>,
     /// The contradiction in the source, if the claim cannot hold.

@@ -581,6 +581,7 @@ fn claim(node: &Node, wrong: &mut Vec<Diagnostic>) -> Claim {
         high: number(node, "high"),
         tolerance: node.get("tolerance").and_then(units::share),
         limits_are_published: text(node, "limits").as_deref() == Some("published"),
+        statement: text(node, "statement"),
         note: text(node, "note"),
         contradicts: text(node, "contradicts"),
     };

@@ -514,6 +514,9 @@ tables! {
         high: Number;
         /// Whether the source states these limits, or they are a reading of it.
         limits: Words(&["published", "ours"]), default "ours";
+        /// The statement of the source, if several claims test it. `repro` counts these claims as one, with the worst verdict of
+        /// all their points.
+        statement: Text;
         /// A remark for readers.
         note: Text;
         /// The contradiction in the source, with the algebra. If a claim with this key does not hold, it does not count as a
