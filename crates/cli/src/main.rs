@@ -14,7 +14,7 @@
 //! | [`print`] [`json`] [`units`] [`safe`] | output for people and programs, and safe display of texts from other hosts |
 //! | [`page`] | the live page of a session for browsers, with the feature `page` |
 //! | [`log`] | log lines and the trace of a session, with the feature `tracing` |
-//! | [`qlog`] [`trace`] | the format of traces; `trace show` |
+//! | [`qlog`] [`trace`] | traces; `trace show` |
 //! | [`outlet`] | standard output and standard error, which do not block a session |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
 //! | [`emu`] | `emu`: networks of scenarios with real kernels and programs |

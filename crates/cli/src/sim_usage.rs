@@ -52,15 +52,15 @@ pub enum SimUsage {
     /// A directory is not a checkout of the source code.
     #[error("{} is no checkout of faircast: it has no file crates/core/Cargo.toml", .0.display())]
     NoCheckout(PathBuf),
-    /// A report does not describe a session of which a twin can be made.
+    /// A report or trace does not describe a session of which a twin can be made.
     #[error("cannot make a twin of the session in {}: {why}", .path.display())]
     NoTwin {
-        /// Path of the report.
+        /// Path of the file.
         path: PathBuf,
         /// The reason.
         why: String,
     },
-    /// A receiver to leave out is not in the report, or no receiver remains.
+    /// A receiver to leave out is not in the session, or no receiver remains.
     #[error("cannot leave out `{host}`: the complete receivers are {known}, and one must remain")]
     NoSuchReceiver {
         /// The given name.

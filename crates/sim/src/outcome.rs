@@ -4,6 +4,7 @@ use crate::delays::DelayCounts;
 use crate::events::Event;
 use crate::network::{FlowId, LinkId, NodeId};
 use faircast_aqm::{Ecn, LinkCounts, LossCause};
+use faircast_core::estimate::RoundTrip;
 use faircast_core::node::{Observation, RouterObservation, Tally, Windows};
 use faircast_core::packet::Packet;
 use faircast_core::time::{Rate, Span, Time};
@@ -14,6 +15,9 @@ use faircast_unicast::{Feedback, Segment, SenderView};
 pub struct Outcome {
     /// Outcomes of the flows, in the order in which the flows were added.
     pub flows: Vec<FlowOutcome>,
+    /// Round-trip times to the receivers of each flow, by member number, up to the last one that has reported. Empty without
+    /// [`Events::On`](crate::Events::On).
+    pub round_trips: Vec<Vec<RoundTrip>>,
     /// Outcomes of the links, in the order in which the links were added.
     pub links: Vec<LinkOutcome>,
     /// Counts of each link before each moment of [`Network::count_until`](crate::Network::count_until): all moments of the first

@@ -90,11 +90,12 @@ fn stepwise_runs_equal_whole_runs_in_both_engines_and_islands() {
     for (name, network, seconds) in networks() {
         let plain = Options { events: Events::Off, ..options(Mode::Eager, seconds) };
         let plain = network.run(&plain).expect("a sound network");
-        let (snapshots, events, outcome) = in_steps(&network, (Mode::Eager, Islands::One), seconds, EVERY);
-        assert_same(&plain, &outcome, &name);
+        let (snapshots, events, whole) = in_steps(&network, (Mode::Eager, Islands::One), seconds, EVERY);
+        assert_same(&plain, &whole, &name);
         for (way, step) in [((Mode::Evented, Islands::One), EVERY), (ISLANDS, Span::from_micros(1_733_017))] {
             let (other, others, outcome) = in_steps(&network, way, seconds, step);
             assert_same(&plain, &outcome, &name);
+            assert_eq!(whole.round_trips, outcome.round_trips, "{name}");
             for (a, b) in snapshots.iter().zip(&other) {
                 assert_eq!(a, b, "{name}");
             }

@@ -4,7 +4,6 @@ mod busy;
 mod completions;
 mod missing;
 mod reachability;
-mod round_trip;
 mod subtree;
 mod tally;
 mod turns;
@@ -14,8 +13,9 @@ pub(crate) use tally::Tally;
 pub use turns::{alive_every, first_turn, onset, stretched};
 
 use crate::membership::{MOVED, RELAYS};
-use crate::trace::Scope;
-use faircast_core::packet::{ReceiverId, Seq};
+use crate::trace::{Path, Scope};
+use faircast_core::estimate::RoundTrip;
+use faircast_core::packet::{ReceiverId, ReportContent, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Activity, Member as Report, MemberState, Receipt, Welcome};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -157,7 +157,7 @@ pub struct MemberRecord {
     /// Number of symbols that it has requested.
     pub asked_symbols: u64,
     /// Its round-trip time.
-    pub round_trip: round_trip::RoundTrip,
+    pub round_trip: RoundTrip,
     /// Reason for the member's failure, as stated by the member; empty if unknown.
     pub why: String,
     /// Number of its newest report.
@@ -205,15 +205,26 @@ impl Members {
     pub fn on_report(&mut self, report: &Report, seq: u64, address: SocketAddr, now: Time) -> Change {
         let change = self.take_report(report, seq, address, now);
         let (id, host) = (report.from, report.host.as_str());
-        match change {
-            Change::None => {}
-            Change::Joined => self.scope.joined(id, host, address, now),
-            Change::Done => self.scope.left(id, host, "done", now),
-            Change::Moved => self.scope.left(id, host, "moved", now),
-            Change::Failed if report.why.as_str().is_empty() => self.scope.left(id, host, "left", now),
-            Change::Failed => self.scope.left(id, host, report.why.as_str(), now),
-        }
+        let reason = match change {
+            Change::None => return change,
+            Change::Joined => {
+                self.scope.joined(id, host, address, now);
+                return change;
+            }
+            Change::Done => "done",
+            Change::Moved => "moved",
+            Change::Failed if report.why.as_str().is_empty() => "left",
+            Change::Failed => report.why.as_str(),
+        };
+        self.scope.left(id, host, reason, self.known.get(&id).map(MemberRecord::path), now);
         change
+    }
+
+    /// Stores a sample of a member's round-trip time. `content` is the content of the scheme's report that gave the sample, if any.
+    pub fn on_round_trip(&mut self, from: ReceiverId, sample: Span, content: Option<&ReportContent>) {
+        if let Some(member) = self.known.get_mut(&from) {
+            member.round_trip.add(sample, content);
+        }
     }
 
     fn take_report(&mut self, report: &Report, seq: u64, address: SocketAddr, now: Time) -> Change {
@@ -591,6 +602,11 @@ impl MemberRecord {
         }
     }
 
+    /// Returns the path to the member, for traces.
+    const fn path(&self) -> Path {
+        Path { receivers: self.receivers, loss: self.loss, round_trip: self.round_trip }
+    }
+
     const SLOW_WINDOW: Span = Span::from_secs(3);
 
     fn new(report: &Report, seq: u64, address: SocketAddr, now: Time) -> MemberRecord {
@@ -632,7 +648,7 @@ impl MemberRecord {
             resumed_bytes: report.resumed_bytes,
             done_at: None,
             asked_symbols: 0,
-            round_trip: round_trip::RoundTrip::default(),
+            round_trip: RoundTrip::default(),
             why: String::new(),
             reported: seq,
         }

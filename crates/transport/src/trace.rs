@@ -6,6 +6,7 @@
 
 use crate::error::Error;
 use crate::event::{Limit, Progress};
+use faircast_core::estimate::RoundTrip;
 use faircast_core::node::Observation;
 use faircast_core::packet::{Flags, ReceiverId, Report};
 use faircast_core::time::{Rate, Span, Time};
@@ -44,6 +45,45 @@ pub(crate) struct RateSample {
     pub(crate) layers: Option<u8>,
     /// State of the scheme.
     pub(crate) seen: Observation,
+}
+
+/// A session at its start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Beginning<'a> {
+    /// The scheme with its options.
+    pub(crate) scheme: &'a str,
+    pub(crate) receivers: u64,
+    /// Maximum number of layers.
+    pub(crate) layers: u8,
+    /// Size of a datagram with a symbol, IP and UDP headers included.
+    pub(crate) packet_bytes: usize,
+    /// Configured maximum rate.
+    pub(crate) max: Option<Rate>,
+}
+
+/// A session at its end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ending<'a> {
+    pub(crate) receivers: u64,
+    pub(crate) verified: u64,
+    /// Time from the first data packet to completion at all receivers, or to the end.
+    pub(crate) sending: Span,
+    /// Number of sent data packets.
+    pub(crate) packets: u64,
+    /// Number of symbols sent, divided by the number of symbols of the content.
+    pub(crate) repair_ratio: f64,
+    pub(crate) cuts: u64,
+    /// Reason of a failure.
+    pub(crate) failure: Option<&'a Error>,
+}
+
+/// The path to a member.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Path {
+    /// Number of receivers: more than one below a relay.
+    pub(crate) receivers: u32,
+    pub(crate) loss: f32,
+    pub(crate) round_trip: RoundTrip,
 }
 
 /// The role of a source.
@@ -171,9 +211,14 @@ impl Scope {
         emit!(self, INFO, "faircast::join", at, "member joined", receiver = %receiver, host = host, address = %address);
     }
 
-    /// Traces that a member has left.
-    pub(crate) fn left(&self, receiver: ReceiverId, host: &str, reason: &str, at: Time) {
-        emit!(self, INFO, "faircast::join", at, "member left", receiver = %receiver, host = host, reason = reason);
+    /// Traces that a member has left, with its path unless the member has moved.
+    pub(crate) fn left(&self, receiver: ReceiverId, host: &str, reason: &str, path: Option<Path>, at: Time) {
+        let millis = |of: fn(&RoundTrip) -> Option<Span>| Some(of(&path?.round_trip)?.as_secs_f64() * 1e3);
+        emit!(
+            self, INFO, "faircast::join", at, "member left", receiver = %receiver, host = host, reason = reason,
+            receivers = path.map(|path| path.receivers), loss = path.map(|path| f64::from(path.loss)),
+            rtt_ms = millis(RoundTrip::least), congested_rtt_ms = millis(RoundTrip::congested)
+        );
     }
 
     /// Traces that a member was given up.
@@ -267,22 +312,36 @@ impl Scope {
     }
 
     /// Traces that a source starts to send.
-    pub(crate) fn began(&self, scheme: &str, receivers: u64, at: Time) {
-        emit!(self, INFO, "faircast::session", at, "session started", scheme = scheme, receivers = receivers);
+    pub(crate) fn began(&self, session: &Beginning<'_>, at: Time) {
+        emit!(
+            self,
+            INFO,
+            "faircast::session",
+            at,
+            "session started",
+            scheme = session.scheme,
+            receivers = session.receivers,
+            layers = session.layers,
+            packet_bytes = session.packet_bytes,
+            max_bps = session.max.map(|max| max.bps())
+        );
     }
 
     /// Traces that a source ends its session.
-    pub(crate) fn ended(&self, receivers: u64, verified: u64, cuts: u64, why: Option<&Error>, at: Time) {
+    pub(crate) fn ended(&self, session: &Ending<'_>, at: Time) {
         emit!(
             self,
             INFO,
             "faircast::session",
             at,
             "session ended",
-            receivers = receivers,
-            verified = verified,
-            cuts = cuts,
-            reason = why.map(text)
+            receivers = session.receivers,
+            verified = session.verified,
+            seconds = session.sending.as_secs_f64(),
+            packets = session.packets,
+            repair_ratio = session.repair_ratio,
+            cuts = session.cuts,
+            reason = session.failure.map(text)
         );
     }
 

@@ -197,13 +197,19 @@ pub struct SimRun {
 )]
 pub struct SimNew {
     /// Template; see --list
-    #[arg(value_name = "TEMPLATE", required_unless_present_any = ["list", "from_report"])]
+    #[arg(value_name = "TEMPLATE", required_unless_present_any = ["list", "original"])]
     pub template: Option<String>,
     /// Make the twin of a real session, from the file of `send --report FILE.json`
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["template", "list"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "original", conflicts_with_all = ["template", "list"])]
     pub from_report: Option<PathBuf>,
+    /// Make the twin of a session from its trace, by `--trace FILE` of its source or relay, or of `sim run`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "original", conflicts_with_all = ["template", "list"])]
+    pub from_trace: Option<PathBuf>,
+    /// Session of the trace, by its name, or by the address of a relay's branch
+    #[arg(long, value_name = "NAME", requires = "from_trace")]
+    pub session: Option<String>,
     /// Leave this receiver out of the twin; repeatable
-    #[arg(long, value_name = "HOST", requires = "from_report")]
+    #[arg(long, value_name = "HOST", requires = "original")]
     pub without: Vec<String>,
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -300,8 +300,8 @@ fn new(typed: &SimNew, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Fa
     if let Some(path) = typed.out.as_ref().filter(|path| path.exists() && !typed.force) {
         return Err(SimUsage::ScenarioExists(path.clone()).into());
     }
-    let text = match &typed.from_report {
-        Some(report) => twin::text(report, &typed.without, stop)?,
+    let text = match twin::Original::of(typed) {
+        Some(original) => twin::text(original, &typed.without, stop)?,
         None => template(typed)?.to_owned(),
     };
     let Some(path) = &typed.out else {

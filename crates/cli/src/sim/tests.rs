@@ -172,7 +172,8 @@ fn trace_of_a_run_explains_its_rate() {
     };
     let course = show(None);
     assert!(
-        course.contains("multicast (source, ormcc): ") && course.contains("congestion on the path to leaf"),
+        course.contains("multicast (source, ormcc,start=linear,beta=0.75,window-least=1): ")
+            && course.contains("congestion on the path to leaf"),
         "{course}"
     );
     let moment = show(Some(20));

@@ -1,12 +1,10 @@
 //! Plots of a session of a trace: as text, as a figure, and as a page for browsers.
 
-use super::story::Session;
 use crate::page::Record;
+use crate::qlog::{Member, Session, progress};
 use crate::units;
-use faircast::event::{Condition, Counts, Limit, Progress, RateCut, ReceiverState, Subscription};
+use faircast::event::{Condition, ReceiverState};
 use faircast::{Event, Rate, ReceiverId};
-use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Width and height of the plot as text, in characters.
 const WIDTH: usize = 72;
@@ -75,8 +73,9 @@ pub fn text(session: &Session) -> Vec<String> {
 /// Returns a figure of the rates, the cuts and the limits.
 #[cfg(feature = "simulator")]
 pub fn figure(session: &Session) -> faircast_experiments::plot::Figure {
+    use crate::qlog::Sample;
     use faircast_experiments::plot::{Figure, Layer, Panel};
-    let points = |value: &dyn Fn(&super::story::Sample) -> Option<f64>| -> Vec<(f64, f64)> {
+    let points = |value: &dyn Fn(&Sample) -> Option<f64>| -> Vec<(f64, f64)> {
         session.samples.iter().filter_map(|sample| Some((sample.at, value(sample)? / 1e6))).collect()
     };
     let mut layers: Vec<Layer> = periods(session)
@@ -122,85 +121,22 @@ fn periods(session: &Session) -> Vec<(&str, f64, f64)> {
 pub fn page(session: &Session) -> Option<String> {
     let command = if session.sends() { "send" } else { "recv" };
     let mut record = Record::new(command)?;
-    let mut counts = Counts::default();
-    let mut cuts = session.cuts.iter().peekable();
-    let mut samples = session.samples.iter().peekable();
-    let mut bits = 0.0;
-    while let Some(first) = samples.next() {
-        // The page has a point for each second.
-        let mut all = vec![first];
-        all.extend(std::iter::from_fn(|| samples.next_if(|sample| sample.at < first.at.floor() + 1.0)));
-        let last = all[all.len() - 1];
-        let mean = all.iter().map(|sample| sample.rate).sum::<f64>() / all.len() as f64;
-        bits += mean;
-        let listed: Vec<_> = std::iter::from_fn(|| cuts.next_if(|cut| cut.at <= last.at)).collect();
-        counts.cuts += listed.len() as u64;
-        counts.packets += all.iter().map(|sample| sample.packets).sum::<u64>();
-        counts.repairs += all.iter().map(|sample| sample.repairs).sum::<u64>();
-        let host = |id: &str| Some(session.host(id).to_owned()).filter(|host| !host.is_empty());
-        let progress = Progress {
-            elapsed: seconds(last.at),
-            bytes: (bits / 8.0) as u64,
-            moved_bytes: (bits / 8.0) as u64,
-            rate: Rate::from_bps(mean),
-            allowed: last.allowed.map(Rate::from_bps),
-            rtt: last.rtt_ms.map(|rtt| seconds(rtt / 1e3)),
-            loss: last.loss.unwrap_or_default(),
-            representative: host(&last.limiting),
-            receivers: session.receivers,
-            layers: last.layers.map(|joined| Subscription { joined: joined as u8, of: joined as u8 }),
-            limited_by: limit(&all.iter().map(|sample| sample.limited_by.as_str()).collect::<Vec<_>>()),
-            window_of: host(&last.window_of),
-            cuts: listed
-                .iter()
-                .take(RateCut::LISTED)
-                .map(|cut| RateCut {
-                    at: seconds(cut.at),
-                    from: Rate::from_bps(cut.from),
-                    to: Rate::from_bps(cut.to),
-                    host: host(&cut.receiver),
-                    cause: CAUSES.iter().find(|cause| **cause == cut.reason).unwrap_or(&"congestion"),
-                })
-                .collect(),
-            counts: Some(Box::new(counts)),
-            ..Progress::default()
-        };
-        record.note(&Event::Progress(progress));
-    }
+    let course = progress(session);
+    let bytes = course.last().map_or(0, |last| last.bytes);
+    course.into_iter().for_each(|second| record.note(&Event::Progress(second)));
     record.note(&Event::Receivers { receivers: receivers(session) });
     let is_complete = session.verified.is_none_or(|verified| verified >= session.receivers);
     record.end(&serde_json::json!({
-        "event": "done", "ok": is_complete, "bytes": (bits / 8.0) as u64, "receivers": session.receivers,
+        "event": "done", "ok": is_complete, "bytes": bytes, "receivers": session.receivers,
         "verified": session.verified.unwrap_or_default(), "seconds": session.to - session.from,
-        "goodput_bps": bits / (session.to - session.from).max(1e-9),
+        "goodput_bps": bytes as f64 * 8.0 / (session.to - session.from).max(1e-9),
     }));
     Some(record.page(&serde_json::Value::Null))
 }
 
-/// Causes of cuts.
-const CAUSES: [&str; 8] =
-    ["loss", "mark", "accumulation", "rate", "deadline", "report", "acknowledgement", "control"];
-
-fn seconds(value: f64) -> Duration {
-    Duration::try_from_secs_f64(value.max(0.0)).unwrap_or_default()
-}
-
-/// Returns the limit of most samples.
-fn limit(all: &[&str]) -> Option<Limit> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    all.iter().for_each(|name| *counts.entry(name).or_default() += 1);
-    match counts.into_iter().max_by_key(|(_, count)| *count)?.0 {
-        "congestion" => Some(Limit::Congestion),
-        "window" => Some(Limit::Window),
-        "application" => Some(Limit::Application),
-        "max" => Some(Limit::Max),
-        _ => None,
-    }
-}
-
 /// Returns the last states of the receivers.
 fn receivers(session: &Session) -> Vec<ReceiverState> {
-    let state = |(id, member): (&String, &super::story::Member)| {
+    let state = |(id, member): (&String, &Member)| {
         let receiver = ReceiverId::new(u64::from_str_radix(id, 16).ok()?)?;
         let (_, loss, rate) = member.last.unwrap_or_default();
         Some(ReceiverState {

@@ -1,6 +1,6 @@
 //! Sentences about a session of a trace.
 
-use super::story::{Cut, Sample, Session};
+use crate::qlog::{Cut, Sample, Session};
 use crate::units;
 use std::collections::BTreeMap;
 

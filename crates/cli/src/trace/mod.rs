@@ -2,26 +2,20 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `read` | reading of traces, damaged ones included |
-//! | `story` | the course of the sessions of a trace |
 //! | `explain` `draw` | sentences and plots about a session |
 
 mod draw;
 mod explain;
-mod read;
-mod story;
 #[cfg(test)]
 mod tests;
 
 use crate::args::TraceShow;
 use crate::failure::{Failure, Usage, unwritten};
+use crate::qlog::{About, Session, Story};
 use crate::safe;
 use crate::units;
-use read::About;
-use std::fs::File;
-use std::io::{BufReader, Write};
+use std::io::Write;
 use std::path::Path;
-use story::{Session, Story};
 
 /// Form of a file for the plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,12 +48,9 @@ impl Form {
 /// When the file is not a trace, has no such session, or the output cannot be written.
 pub fn show(typed: &TraceShow, out: &mut impl Write) -> Result<(), Failure> {
     let form = typed.out.as_deref().map(Form::of).transpose()?;
-    let unreadable = |reason: String| Usage::NotATrace { path: typed.file.clone(), reason };
-    let file = File::open(&typed.file).map_err(|error| unreadable(error.to_string()))?;
     let at = typed.at.map(|at| at.as_secs_f64());
-    let mut story = Story::new(at);
-    let about = read::read(BufReader::with_capacity(1 << 16, file), |event| story.add(&event));
-    let about = about.map_err(|error| unreadable(error.to_string()))?;
+    let unreadable = |reason: String| Usage::NotATrace { path: typed.file.clone(), reason };
+    let (about, story) = Story::read(&typed.file, at).map_err(|error| unreadable(error.to_string()))?;
     let chosen: Vec<&Session> = story
         .sessions
         .iter()

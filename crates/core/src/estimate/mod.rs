@@ -4,11 +4,13 @@ pub mod accumulation;
 pub mod ewma;
 pub mod group_rtt;
 pub mod prediction;
+pub mod round_trip;
 pub mod rtt;
 pub mod throughput;
 
 pub use accumulation::{Accumulation, ControlClock, Measuring};
 pub use ewma::Ewma;
 pub use group_rtt::GroupRtt;
+pub use round_trip::RoundTrip;
 pub use rtt::SendHistory;
 pub use throughput::Throughput;

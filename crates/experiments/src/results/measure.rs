@@ -527,18 +527,13 @@ impl<'a> Run<'a> {
     /// fewer at the end. Within a bin, packets count as evenly spread.
     fn completion(&self, group: usize, flow: usize, packets: u64) -> Option<f64> {
         let needed = packets * u64::from(self.plan.flows[group].packet);
-        let bin = self.plan.probe.bin.as_secs_f64();
         let start = self.layout.flows[flow].start.as_secs_f64();
         let members = &self.outcome.flows[flow].members;
-        let complete = members.iter().take(self.watched).map(|member| {
-            let mut had = 0;
-            let last = member.bins.iter().position(|bytes| {
-                had += bytes;
-                had >= needed
-            })?;
-            let part = (member.bins[last] - (had - needed)) as f64 / member.bins[last] as f64;
-            Some((last as f64 + part) * bin - start)
-        });
+        let bin = self.plan.probe.bin;
+        let complete = members
+            .iter()
+            .take(self.watched)
+            .map(|member| complete_at(member, needed, bin).map(|at| at - start));
         complete.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)
     }
 
@@ -654,6 +649,18 @@ fn rtt(sample: &SourceSample, within: &impl Fn(Time) -> bool) -> Option<f64> {
 fn switches(representatives: &[(Time, Option<u32>)]) -> usize {
     let known: Vec<u32> = representatives.iter().filter_map(|(_, member)| *member).collect();
     known.windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
+/// Returns the time in seconds at which a watched member has `needed` bytes, with bins of this length; `None` if it has fewer at the
+/// end. Within a bin, bytes count as evenly spread.
+pub(crate) fn complete_at(member: &MemberOutcome, needed: u64, bin: Span) -> Option<f64> {
+    let mut had = 0;
+    let last = member.bins.iter().position(|bytes| {
+        had += bytes;
+        had >= needed
+    })?;
+    let part = (member.bins[last] - (had - needed)) as f64 / member.bins[last].max(1) as f64;
+    Some((last as f64 + part) * bin.as_secs_f64())
 }
 
 /// Returns the share of time in which the representative is one of the expected receivers. Returns `None` without a timetable.

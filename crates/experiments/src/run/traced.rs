@@ -4,12 +4,14 @@
 
 use super::{RunError, STEPS};
 use crate::results::events::reason;
-use crate::scenario::plan::{FlowKind, RunPlan};
+use crate::results::measure::complete_at;
+use crate::scenario::plan::{FlowKind, RunPlan, SessionPlan};
 use crate::scenario::{Layout, Scenario};
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::{Span, Time};
 use faircast_sim::{
-    CutCause, Events, FlowId, FlowOutcome, Happening, LinkId, Network, Options, Outcome, SourceSample, Watch,
+    CutCause, Events, FlowId, FlowOutcome, Happening, LinkId, MemberOutcome, Network, Options, Outcome,
+    SourceSample, Watch,
 };
 use std::collections::BTreeMap;
 
@@ -87,7 +89,7 @@ pub fn trace(scenario: &Scenario, is_cancelled: &dyn Fn() -> bool) -> Result<Tra
         until: plan.duration,
         bin: EVERY,
         sample: EVERY,
-        watch: Watch::First(0),
+        watch: Watch::First(plan.watched()),
         events: Events::On,
         ..Options::default()
     };
@@ -105,7 +107,7 @@ pub fn trace(scenario: &Scenario, is_cancelled: &dyn Fn() -> bool) -> Result<Tra
     let mut events = Vec::new();
     for flow in 0..layout.flows.len() {
         if let FlowKind::Session(session) = &plan.flows[layout.flows[flow].group].kind {
-            events.extend(run.session(flow, session.scheme.entry().name));
+            events.extend(run.session(flow, session));
         }
     }
     events.sort_by(|a, b| a.at.total_cmp(&b.at));
@@ -124,8 +126,9 @@ impl TracedRun<'_> {
         self.layout.names.name(self.layout.flows[flow].receivers[member as usize])
     }
 
-    /// Returns the events of a session.
-    fn session(&self, flow: usize, scheme: &str) -> Vec<Traced> {
+    /// Returns the events of a session, until its content is complete.
+    fn session(&self, flow: usize, session: &SessionPlan) -> Vec<Traced> {
+        let packet = u64::from(self.plan.flows[self.layout.flows[flow].group].packet);
         let (name, outcome) = (flow_name(self.plan, self.layout, flow), &self.outcome.flows[flow]);
         let event = |at, message, fields| Traced { at, session: name.clone(), message, fields };
         let mut events = Vec::new();
@@ -136,10 +139,7 @@ impl TracedRun<'_> {
             match one.what {
                 Happening::Started { flow: FlowId(of) } if of as usize == flow => {
                     let receivers = self.layout.flows[flow].receivers.len();
-                    add(
-                        "session started",
-                        vec![text("scheme", scheme), number("receivers", receivers as f64)],
-                    );
+                    add("session started", started(session, receivers, packet));
                 }
                 Happening::Stopped { flow: FlowId(of) } if of as usize == flow => {
                     add("session ended", Vec::new())
@@ -198,7 +198,58 @@ impl TracedRun<'_> {
         events.extend(
             self.samples(flow, outcome, bottleneck).map(|(at, fields)| event(at, "rate sampled", fields)),
         );
+        let content = session.content.map(|content| (content, packet));
+        let ends = content.map_or(Vec::new(), |content| self.ends(flow, outcome, content));
+        if let Some((end, "session ended", _)) = ends.last() {
+            events.retain(|event| event.at <= *end);
+        }
+        events.extend(ends.into_iter().map(|(at, message, fields)| event(at, message, fields)));
         events
+    }
+
+    /// Returns the ends of the receivers that have the content, a number of packets of this size, with their paths. If all have it,
+    /// also the end of the session.
+    fn ends(&self, flow: usize, outcome: &FlowOutcome, (content, packet): (u64, u64)) -> Vec<Ended> {
+        let complete = |member: &MemberOutcome| complete_at(member, content * packet, EVERY);
+        let times = (0..).zip(outcome.members.iter().map(complete));
+        let mut ends: Vec<Ended> = times
+            .filter_map(|(member, at)| Some((at?, "member left", self.path(flow, outcome, member))))
+            .collect();
+        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some((end, ..)) = ends.last().filter(|_| ends.len() == outcome.members.len()) {
+            let end = *end;
+            let bins = (end / EVERY.as_secs_f64()).round() as usize;
+            let packets = outcome.sent_bins.iter().take(bins).sum::<u64>() / packet.max(1);
+            let count = ends.len() as f64;
+            let fields = vec![
+                number("receivers", count),
+                number("verified", count),
+                number("seconds", end - self.layout.flows[flow].start.as_secs_f64()),
+                number("packets", packets as f64),
+                number("repair_ratio", packets as f64 / content.max(1) as f64),
+            ];
+            ends.push((end, "session ended", fields));
+        }
+        ends
+    }
+
+    /// Returns the fields of a receiver that has the content.
+    fn path(&self, flow: usize, outcome: &FlowOutcome, member: u32) -> Vec<(&'static str, Value)> {
+        let (host, at) = (self.receiver(flow, member), member as usize);
+        let MemberOutcome { packets, lost, .. } = outcome.members[at];
+        let mut fields = vec![
+            text("receiver", &host),
+            text("host", &host),
+            text("reason", "done"),
+            number("receivers", 1.0),
+            number("loss", lost as f64 / (packets + lost).max(1) as f64),
+        ];
+        let trip = self.outcome.round_trips[flow].get(at).copied().unwrap_or_default();
+        let trips = [("rtt_ms", trip.least()), ("congested_rtt_ms", trip.congested())];
+        fields.extend(
+            trips.into_iter().filter_map(|(name, trip)| Some(number(name, trip?.as_secs_f64() * 1e3))),
+        );
+        fields
     }
 
     /// Returns the samples of a session. A sample has the length of the queue of the link that lost the most packets.
@@ -228,6 +279,22 @@ impl TracedRun<'_> {
             Some((at.as_secs_f64(), fields))
         })
     }
+}
+
+/// Time, message and fields of an end.
+type Ended = (f64, &'static str, Vec<(&'static str, Value)>);
+
+/// Returns the fields of a session that starts.
+fn started(session: &SessionPlan, receivers: usize, packet: u64) -> Vec<(&'static str, Value)> {
+    let mut fields = vec![
+        text("scheme", &session.scheme.to_string()),
+        number("receivers", receivers as f64),
+        number("layers", f64::from(session.scheme.layers())),
+        number("packet_bytes", packet as f64),
+    ];
+    let max = session.scheme.bounds().max;
+    fields.extend(max.is_usable().then(|| number("max_bps", max.bps())));
+    fields
 }
 
 fn text(name: &'static str, value: &str) -> (&'static str, Value) {

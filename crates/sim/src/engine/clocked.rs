@@ -2,9 +2,9 @@
 
 use crate::clock::Clock;
 use faircast_core::node::{Cx, Departure, Observation, Source as _, SourceControl, Stamp, Windows};
-use faircast_core::packet::{Layer, Report};
+use faircast_core::packet::{Echo, Layer, Report};
 use faircast_core::schemes::AnySource;
-use faircast_core::time::{Rate, Time};
+use faircast_core::time::{Rate, Span, Time};
 use faircast_unicast::cocoon::{Verdict, View};
 use faircast_unicast::tcp::{self, RttEstimate};
 use faircast_unicast::{AnySender, Feedback, Segment, Sender as _, SenderView};
@@ -91,6 +91,10 @@ impl Clocked<AnySource> {
 
     pub fn observe(&self) -> Observation {
         self.inner.observe()
+    }
+
+    pub fn round_trip(&self, echo: Echo, now: Time) -> Option<Span> {
+        self.inner.round_trip(echo, self.reads(now))
     }
 
     pub fn windows(&self) -> Option<Windows> {

@@ -261,6 +261,7 @@ impl Island {
         self.run_timers(host, now);
         let it = &mut self.sessions[number as usize];
         self.records.feedback(it.flow);
+        self.records.round_trip(it.flow, report, || it.source.round_trip(report.content.echo(), time(now)));
         if it.phase == Phase::Running {
             self.records.expect_cut(|| CutCause {
                 before: it.source.observe().rate,

@@ -10,9 +10,10 @@ use crate::network::{Events, Flow, FlowId, Network, NodeId};
 use crate::outcome::{
     DelayOutcome, FlowOutcome, LinkOutcome, MemberOutcome, Outcome, RouterOutcome, SourceSample,
 };
+use faircast_core::estimate::RoundTrip;
 use faircast_core::node::Observation;
-use faircast_core::packet::{Layer, ReceiverId};
-use faircast_core::time::Rate;
+use faircast_core::packet::{Layer, ReceiverId, Report};
+use faircast_core::time::{Rate, Span};
 use faircast_unicast::{SenderView, Sink as _};
 
 /// The outcomes of all flows, which are filled during the run.
@@ -24,6 +25,8 @@ pub struct Records {
     pub lost: Vec<u32>,
     /// Unordered events; `None` unless requested.
     pub events: Option<Vec<Event>>,
+    /// With events: round-trip times to the members of each flow.
+    pub round_trips: Vec<Vec<RoundTrip>>,
     /// Cause of the cut that a session's source may make now.
     cause: Option<CutCause>,
 }
@@ -31,7 +34,9 @@ pub struct Records {
 impl Records {
     /// Returns empty records, with or without events.
     pub fn new(flows: Vec<FlowOutcome>, lost: Vec<u32>, events: Events) -> Records {
-        Records { flows, lost, events: (events == Events::On).then(Vec::new), cause: None }
+        let is_on = events == Events::On;
+        let round_trips = if is_on { vec![Vec::new(); flows.len()] } else { Vec::new() };
+        Records { flows, lost, events: is_on.then(Vec::new), round_trips, cause: None }
     }
 
     fn at(&mut self, flow: u32) -> &mut FlowOutcome {
@@ -86,6 +91,18 @@ impl Records {
         if self.events.is_some() {
             self.cause = Some(cause());
         }
+    }
+
+    /// Records a round-trip time to the receiver of a report, if events are requested.
+    pub fn round_trip(&mut self, flow: u32, report: &Report, sample: impl FnOnce() -> Option<Span>) {
+        let Some(all) = self.round_trips.get_mut(flow as usize).filter(|_| report.layer == Layer(0)) else {
+            return;
+        };
+        let (Some(sample), member) = (sample(), member_of(report.from) as usize) else { return };
+        if all.len() <= member {
+            all.resize(member + 1, RoundTrip::default());
+        }
+        all[member].add(sample, Some(&report.content));
     }
 
     /// Records a cut of a session, with its cause.
@@ -222,6 +239,7 @@ impl Island {
             link_moments: std::mem::take(&mut self.link_moments.tallies),
             routers,
             taps,
+            round_trips: std::mem::take(&mut self.records.round_trips),
             log: Vec::new(),
             digest,
             traversals: self.traversals,

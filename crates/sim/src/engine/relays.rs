@@ -7,9 +7,9 @@ use super::clocked::Clocked;
 use super::nanos::{Phase, time};
 use crate::routes::NONE;
 use faircast_core::node::{Cx, Departure, Effect, Observation, Relay, SourceControl, Stamp, To, Windows};
-use faircast_core::packet::{self, Arrival, Data, Layer, Packet, Report};
+use faircast_core::packet::{self, Arrival, Data, Echo, Layer, Packet, Report};
 use faircast_core::schemes::AnySource;
-use faircast_core::time::{Rate, Time};
+use faircast_core::time::{Rate, Span, Time};
 
 /// Sender of a session's data.
 #[derive(Debug)]
@@ -93,6 +93,14 @@ impl SessionSource {
             SessionSource::Scheme(source) => source.observe(),
             SessionSource::Relay(it) => it.relay.observe(),
             SessionSource::Elsewhere => unreachable!("the source's island observes it"),
+        }
+    }
+
+    /// Returns the round-trip time of an echo; relays have none.
+    pub fn round_trip(&self, echo: Echo, now: Time) -> Option<Span> {
+        match self {
+            SessionSource::Scheme(source) => source.round_trip(echo, now),
+            SessionSource::Relay(_) | SessionSource::Elsewhere => None,
         }
     }
 

@@ -177,6 +177,7 @@ fn every_scheme_traces_joins_reports_cuts_repairs_and_blocks() {
 
         assert_states_and_cuts_are_reported(&net, source, report.cuts);
         assert_rate_is_explained(name, &events, report, is_single_rate);
+        assert_trace_has_the_report(name, &events, report);
 
         let end = net.now.as_secs_f64();
         for event in &events.0 {
@@ -192,6 +193,32 @@ fn every_scheme_traces_joins_reports_cuts_repairs_and_blocks() {
             events.0.len(),
             report.cuts
         );
+    }
+}
+
+/// Asserts that the events have what the twin of a session needs, as in the report.
+fn assert_trace_has_the_report(name: &str, events: &Events, report: &SendReport) {
+    let only = |message| events.all("session", message).next().unwrap_or_else(|| panic!("{name}: {message}"));
+    let (started, ended) = (only("session started"), only("session ended"));
+    let stated = [started.number("packet_bytes"), started.number("layers"), ended.number("packets")];
+    assert_eq!(stated, [report.packet_bytes as f64, report.layers.into(), report.packets as f64], "{name}");
+    assert_eq!(started.numbers.get("max_bps"), Some(&30e6), "{name}");
+    let seconds = report.duration.as_secs_f64();
+    assert_eq!(
+        (ended.number("seconds"), ended.number("repair_ratio")),
+        (seconds, report.repair_ratio),
+        "{name}"
+    );
+    for one in &report.each {
+        let left = events.all("join", "member left").find(|left| left.text("host") == one.host);
+        let left = left.unwrap_or_else(|| panic!("{name}: {one:?}"));
+        assert_eq!((left.number("receivers"), left.number("loss")), (1.0, one.loss), "{name}: {one:?}");
+        // A late echo may change the times after a receiver has left.
+        for (field, time) in [("rtt_ms", one.rtt), ("congested_rtt_ms", one.congested_rtt)] {
+            let (traced, time) = (left.numbers.get(field), time.map(|time| time.as_secs_f64() * 1e3));
+            let near = traced.zip(time).is_some_and(|(traced, time)| (0.8..1.25).contains(&(traced / time)));
+            assert!(near || (traced, time) == (None, None), "{name}: {field}: {traced:?} ms, {time:?} ms");
+        }
     }
 }
 

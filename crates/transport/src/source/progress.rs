@@ -71,7 +71,7 @@ impl SourceSession {
         let finished = self.clocks.finished;
         let started = self.clocks.started.unwrap_or(finished);
         let idle_since = self.clocks.idle_since.unwrap_or(finished).min(finished);
-        let sending = idle_since.since(started);
+        let sending = self.sending(finished);
         let amounts = self.scheduler.amounts();
         let bytes = amounts.content_bytes;
         let expected = u64::from(self.setup.expect.unwrap_or(0));
@@ -120,9 +120,9 @@ impl SourceSession {
             until_data: started.since(Time::ZERO).into(),
             goodput: mean_rate(moved_bytes, sending),
             layers: self.source.layers(),
-            repair_ratio: amounts.sent_symbols as f64 / amounts.content_symbols.max(1) as f64,
+            repair_ratio: self.repair_ratio(),
             packets: self.counts.packets,
-            packet_bytes: (self.setup.datagram + self.setup.overhead) as u64,
+            packet_bytes: self.packet_bytes() as u64,
             cuts: self.source.observe().cuts,
             advice: if incomplete.is_empty() { None } else { self.advice() },
             incomplete,
@@ -137,6 +137,23 @@ impl SourceSession {
             each,
             dry_run: self.dry_run_report(),
         })
+    }
+
+    /// Returns the time from the first data packet to completion at all receivers, or to the end of the session.
+    pub(super) fn sending(&self, finished: Time) -> Span {
+        let idle_since = self.clocks.idle_since.unwrap_or(finished).min(finished);
+        idle_since.since(self.clocks.started.unwrap_or(finished))
+    }
+
+    /// Returns the number of symbols sent on all layers, divided by the number of symbols of the content.
+    pub(super) fn repair_ratio(&self) -> f64 {
+        let amounts = self.scheduler.amounts();
+        amounts.sent_symbols as f64 / amounts.content_symbols.max(1) as f64
+    }
+
+    /// Returns the size of a datagram with a symbol, IP and UDP headers included.
+    pub(super) const fn packet_bytes(&self) -> usize {
+        self.setup.datagram + self.setup.overhead
     }
 
     /// Returns the result of a dry run.

@@ -2,7 +2,7 @@
 
 use super::{Phase, SourceSession};
 use crate::event::Limit;
-use crate::trace::RateSample;
+use crate::trace::{Beginning, Ending, RateSample};
 use crate::units::mean_rate;
 use faircast_core::node::Source as _;
 use faircast_core::packet::ReceiverId;
@@ -70,12 +70,27 @@ impl SourceSession {
     /// Traces that the session starts to send.
     pub(super) fn trace_begin(&mut self, now: Time) {
         self.sampled = Sampled { at: now, wire_bytes: self.counts.wire_bytes, ..Sampled::default() };
-        self.scope.began(self.setup.scheme.entry().name, self.members.receivers(), now);
+        let session = Beginning {
+            scheme: &self.setup.scheme.to_string(),
+            receivers: self.members.receivers(),
+            layers: self.source.layers(),
+            packet_bytes: self.packet_bytes(),
+            max: self.setup.max,
+        };
+        self.scope.began(&session, now);
     }
 
     /// Traces that the session ends.
     pub(super) fn trace_end(&self, now: Time) {
-        let (receivers, verified) = (self.members.receivers(), self.members.verified());
-        self.scope.ended(receivers, verified, self.source.observe().cuts, self.failure.as_ref(), now);
+        let session = Ending {
+            receivers: self.members.receivers(),
+            verified: self.members.verified(),
+            sending: self.sending(now),
+            packets: self.counts.packets,
+            repair_ratio: self.repair_ratio(),
+            cuts: self.source.observe().cuts,
+            failure: self.failure.as_ref(),
+        };
+        self.scope.ended(&session, now);
     }
 }

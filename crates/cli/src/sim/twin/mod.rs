@@ -1,8 +1,9 @@
-//! `sim new --from-report`: the twin of a real session.
+//! `sim new --from-report` and `--from-trace`: the twin of a session.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`session`] | the session in a report |
+//! | [`traced`] | the session in a trace |
 //! | [`network`] | the network that the session has seen |
 //! | [`scenario`] | the scenario file |
 
@@ -11,12 +12,14 @@ mod scenario;
 mod session;
 #[cfg(test)]
 mod tests;
+mod traced;
 
+use super::args::SimNew;
 use super::running::{self, ProgressOutput};
 use crate::failure::Failure;
 use crate::sim_usage::SimUsage;
 use faircast_experiments::run::RunOptions;
-use scenario::Twin;
+use scenario::{Origin, Twin};
 use session::Session;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -34,17 +37,38 @@ const REPORT_SEEDS: u64 = 5;
 /// Memory limit of a run, in bytes.
 const MEMORY: u64 = 8 << 30;
 
+/// The file in which a session was recorded.
+#[derive(Debug, Clone, Copy)]
+pub enum Original<'a> {
+    /// A report.
+    Report(&'a Path),
+    /// A trace, and the name of one of its sessions.
+    Trace(&'a Path, Option<&'a str>),
+}
+
+impl<'a> Original<'a> {
+    /// Returns the file that the user has named.
+    pub fn of(typed: &'a SimNew) -> Option<Original<'a>> {
+        let report = typed.from_report.as_deref().map(Original::Report);
+        report.or_else(|| Some(Original::Trace(typed.from_trace.as_deref()?, typed.session.as_deref())))
+    }
+}
+
 /// Returns the scenario of the twin of a session, without some of its receivers.
 ///
 /// # Errors
-/// When the report has no twin, a host of `without` is not in it, or the runs that determine rates fail.
-pub fn text(report: &Path, without: &[String], stop: &AtomicBool) -> Result<String, Failure> {
-    let name = report.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut twin = Twin::new(Session::read(report)?, name);
+/// When the session has no twin, a host of `without` is not in it, or the runs that determine rates fail.
+pub fn text(original: Original<'_>, without: &[String], stop: &AtomicBool) -> Result<String, Failure> {
+    let (path, option, session) = match original {
+        Original::Report(path) => (path, "--from-report", Session::read(path)?),
+        Original::Trace(path, name) => (path, "--from-trace", traced::read(path, name)?),
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut twin = Twin::new(session, Origin { option, name });
     if twin.is_limited() {
-        fit(&mut twin, report, stop)?;
+        fit(&mut twin, path, stop)?;
     } else if twin.is_lossy() {
-        fit_reports(&mut twin, report, stop)?;
+        fit_reports(&mut twin, path, stop)?;
     }
     for host in without {
         let known = twin.hosts().join(", ");
@@ -53,16 +77,16 @@ pub fn text(report: &Path, without: &[String], stop: &AtomicBool) -> Result<Stri
         }
     }
     let text = twin.text();
-    running::parse(&text, report, MEMORY)?;
+    running::parse(&text, path, MEMORY)?;
     Ok(text)
 }
 
 /// Runs the twin, and scales the rates of limited links until it takes as long as the session.
-fn fit(twin: &mut Twin, report: &Path, stop: &AtomicBool) -> Result<(), Failure> {
+fn fit(twin: &mut Twin, path: &Path, stop: &AtomicBool) -> Result<(), Failure> {
     let (least, most) = STEP;
     for _ in 0..TRIES {
         // Without a time, the twin is slower than its longest duration.
-        let factor = slowness(twin, 1, report, stop)?.unwrap_or(most).clamp(least, most);
+        let factor = slowness(twin, 1, path, stop)?.unwrap_or(most).clamp(least, most);
         if (factor - 1.0).abs() <= GOOD {
             break;
         }
@@ -73,19 +97,19 @@ fn fit(twin: &mut Twin, report: &Path, stop: &AtomicBool) -> Result<(), Failure>
 
 /// Runs the twin of a session whose losses are random. A source that misses reports of losses is faster. If the session was faster
 /// than its twin, finds the part of the losses that reports have as well.
-fn fit_reports(twin: &mut Twin, report: &Path, stop: &AtomicBool) -> Result<(), Failure> {
-    let Some(none) = slowness(twin, REPORT_SEEDS, report, stop)?.filter(|none| *none > 1.0 + FASTER) else {
+fn fit_reports(twin: &mut Twin, path: &Path, stop: &AtomicBool) -> Result<(), Failure> {
+    let Some(none) = slowness(twin, REPORT_SEEDS, path, stop)?.filter(|none| *none > 1.0 + FASTER) else {
         return Ok(());
     };
     twin.lose_reports(1.0);
-    let all = slowness(twin, REPORT_SEEDS, report, stop)?.unwrap_or(none);
+    let all = slowness(twin, REPORT_SEEDS, path, stop)?.unwrap_or(none);
     twin.lose_reports(if all < none { ((none - 1.0) / (none - all)).clamp(0.0, 1.0) } else { 0.0 });
     Ok(())
 }
 
 /// Returns the mean time of the twin in runs with this number of random seeds, as a multiple of the session's.
-fn slowness(twin: &Twin, seeds: u64, report: &Path, stop: &AtomicBool) -> Result<Option<f64>, Failure> {
-    let mut scenario = running::parse(&twin.text(), report, MEMORY)?;
+fn slowness(twin: &Twin, seeds: u64, path: &Path, stop: &AtomicBool) -> Result<Option<f64>, Failure> {
+    let mut scenario = running::parse(&twin.text(), path, MEMORY)?;
     scenario.set_seeds((1..=seeds).collect());
     let (results, _) = running::run(&scenario, &RunOptions::default(), ProgressOutput::Progress, stop)?;
     let took = results.metric(0, "session.completion");

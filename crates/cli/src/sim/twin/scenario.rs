@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 #[derive(Debug)]
 pub struct Twin {
     session: Session,
-    /// Name of the report.
-    report: String,
+    /// The file of the session.
+    origin: Origin,
     paths: Vec<Path>,
     at_source: AtSource,
     /// Factor of the rates of all limited links.
@@ -19,6 +19,14 @@ pub struct Twin {
     reports_lost: f64,
     /// Hosts that are left out.
     without: Vec<String>,
+}
+
+/// The file of a session.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// Option of `sim new` that reads it.
+    pub option: &'static str,
+    pub name: String,
 }
 
 /// Longest twin, in simulated seconds, as a multiple of the session.
@@ -33,9 +41,9 @@ const LEAST_QUEUE: f64 = 4.0;
 
 impl Twin {
     /// Returns the twin of a session.
-    pub fn new(session: Session, report: String) -> Twin {
+    pub fn new(session: Session, origin: Origin) -> Twin {
         let (paths, at_source) = (paths(&session), at_source(&session));
-        Twin { session, report, paths, at_source, scale: 1.0, reports_lost: 0.0, without: Vec::new() }
+        Twin { session, origin, paths, at_source, scale: 1.0, reports_lost: 0.0, without: Vec::new() }
     }
 
     /// Returns the duration of the real session, in seconds.
@@ -93,7 +101,12 @@ impl Twin {
             [] => String::new(),
             hosts => format!(" without {}", hosts.join(", ")),
         };
-        writeln!(out, "# The twin of a session, made by `faircast sim new --from-report {}`.", self.report)?;
+        let Origin { option, name } = &self.origin;
+        writeln!(out, "# The twin of a session, made by `faircast sim new {option} {name}`.")?;
+        if self.session.missing > 0 {
+            let records = units::count(self.session.missing, "record");
+            writeln!(out, "# {records} of its trace are missing or damaged.")?;
+        }
         writeln!(
             out,
             "# The session took {}, with {} of {packet_bytes} bytes. Its receivers got {} on average.",
@@ -104,7 +117,7 @@ impl Twin {
         for one in self.session.receivers.iter().filter(|one| one.outcome != "verified") {
             writeln!(out, "# Not in the twin: {} ({}).", one.host, one.outcome)?;
         }
-        writeln!(out, "title = {}", quoted(&format!("Twin of {}{without}", self.report)))?;
+        writeln!(out, "title = {}", quoted(&format!("Twin of {name}{without}")))?;
         writeln!(
             out,
             "duration = \"{} s\"       # at most; longer than the session, in case the twin is slower",
@@ -117,7 +130,7 @@ impl Twin {
         writeln!(out, "host source\nrouter net")?;
         writeln!(
             out,
-            "# Not in the report: what the source's link can carry. The session sent {} in its fastest interval.",
+            "# Not measured: what the source's link can carry. The session sent {} in its fastest interval.",
             units::rate(fastest(&self.session))
         )?;
         writeln!(out, "link source net rate={}", rate_text(fast_link(fastest(&self.session))))?;

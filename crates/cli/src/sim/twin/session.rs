@@ -1,4 +1,4 @@
-//! The session in a report of `send --report`, as far as a twin needs it.
+//! A session as far as a twin needs it, and the session in a report of `send --report`.
 
 use crate::sim_usage::SimUsage;
 use serde::Deserialize;
@@ -18,6 +18,9 @@ pub struct Session {
     pub layers: u64,
     pub course: Option<Course>,
     pub receivers: Vec<Receiver>,
+    /// Number of records that are missing in its trace.
+    #[serde(skip)]
+    pub missing: u64,
 }
 
 /// The course of a session.
@@ -77,7 +80,7 @@ impl Session {
     }
 
     /// Returns the reason why the session has no twin.
-    fn lack(&self) -> Option<&'static str> {
+    pub fn lack(&self) -> Option<&'static str> {
         let course = self.course.as_ref();
         let positive = |number: f64| number.is_finite() && number > 0.0;
         match () {

@@ -1,5 +1,5 @@
 use super::network::{Limit, paths};
-use super::scenario::Twin;
+use super::scenario::{Origin, Twin};
 use super::session::Session;
 use super::*;
 use serde_json::{Value, json};
@@ -65,9 +65,9 @@ fn twin_is_as_slow_as_the_session_and_faster_without_slow_host() {
             running::run(&scenario, &RunOptions::default(), ProgressOutput::Nothing, &stop).expect("it runs");
         results.metric(0, "session.completion")[0]
     };
-    let whole = text(&path, &[], &stop).expect("a twin");
+    let whole = text(Original::Report(&path), &[], &stop).expect("a twin");
     assert!((completion(&whole) / 20.0 - 1.0).abs() < 0.1, "{whole}");
-    let without = text(&path, &["slow host".to_owned()], &stop).expect("a twin");
+    let without = text(Original::Report(&path), &["slow host".to_owned()], &stop).expect("a twin");
     assert!(completion(&without) < 15.0 && !without.contains("slow_host"), "{without}");
     assert!(whole.contains("published = 20") && !without.contains("[[claim]]"));
 }
@@ -83,7 +83,7 @@ fn reports_are_lost_if_a_session_was_faster_than_its_twin() {
     for (seconds, is_lossy) in [(12.3, true), (13.1, false)] {
         report["seconds"] = seconds.into();
         let path = written(&directory, &report);
-        let twin = text(&path, &[], &AtomicBool::new(false)).expect("a twin");
+        let twin = text(Original::Report(&path), &[], &AtomicBool::new(false)).expect("a twin");
         let link = twin.lines().find(|line| line.starts_with("link net deaf")).expect("its link");
         assert_eq!(!link.ends_with("loss=none"), is_lossy, "{twin}");
         let scenario = running::parse(&twin, &path, MEMORY).expect("a scenario");
@@ -102,7 +102,9 @@ fn reports_without_a_twin_are_refused_with_the_reason() {
     let refusal = |change: &dyn Fn(&mut Value), without: &[String]| {
         let mut report = report();
         change(&mut report);
-        text(&written(&directory, &report), without, &stop).expect_err("no twin").to_string()
+        text(Original::Report(&written(&directory, &report)), without, &stop)
+            .expect_err("no twin")
+            .to_string()
     };
     let no_course = refusal(&|report| report["course"]["points"] = json!([]), &[]);
     assert!(no_course.contains("no course"), "{no_course}");
@@ -121,6 +123,124 @@ fn hostile_names_and_numbers_give_a_valid_scenario() {
         report["receivers"][at]["loss"] = 7.5.into();
         report["receivers"][at]["rtt_ms"] = json!(-1e9);
     }
-    let twin = Twin::new(session(&report), "a\"b.json".to_owned());
+    let twin = Twin::new(session(&report), Origin { option: "--from-report", name: "a\"b.json".to_owned() });
     running::parse(&twin.text(), Path::new("twin"), MEMORY).expect("a valid scenario");
+}
+
+/// A network with a slow link, random losses and a near receiver.
+const LAB: &str = r#"
+title = "lab"
+duration = "60 s"
+seeds = 1
+start_jitter = "0 s"
+[topology]
+kind = "text"
+network = """
+host source
+router net
+link source net rate=1G
+host slow
+link net slow delay=10ms rate=3M queue=droptail,30 back rate=unlimited queue=droptail,1000 loss=none
+host lossy
+link net lossy delay=20ms loss=bernoulli,0.005 back rate=unlimited queue=droptail,1000 loss=none
+host near
+link net near delay=0.5ms
+"""
+[[flow]]
+name = "session"
+kind = "session"
+scheme = "SCHEME"
+from = "source"
+to = ["RECEIVERS"]
+packet = "1472 B"
+content = 4000
+alive = "250 ms"
+[probe]
+bin = "100 ms"
+"#;
+
+/// Runs a scenario once. Returns a metric.
+fn measured(text: &str, metric: &str) -> f64 {
+    let mut scenario = running::parse(text, Path::new("lab.toml"), MEMORY).expect("a scenario");
+    scenario.set_seeds(vec![1, 2, 3]);
+    let stop = AtomicBool::new(false);
+    let run = running::run(&scenario, &RunOptions::default(), ProgressOutput::Nothing, &stop);
+    let values = run.expect("it runs").0.metric(0, metric);
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Writes the trace of a scenario.
+fn traced(directory: &tempfile::TempDir, text: &str) -> PathBuf {
+    let path = directory.path().join("lab.sqlog");
+    let scenario = running::parse(text, Path::new("lab.toml"), MEMORY).expect("a scenario");
+    let file = crate::sim::traces::create(&path).expect("the directory is ours");
+    crate::sim::traces::write(&scenario, file, &AtomicBool::new(false)).expect("it runs");
+    path
+}
+
+#[test]
+fn twin_of_a_simulated_trace_is_as_slow_as_the_simulation() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let all = [
+        ("ormcc", "slow\", \"lossy\", \"near"),
+        ("ormcc", "lossy\", \"near"),
+        ("tfmcc", "slow\", \"near"),
+        ("pgmcc", "slow\", \"near"),
+    ];
+    for (scheme, receivers) in all {
+        let lab = LAB.replace("SCHEME", scheme).replace("RECEIVERS", receivers);
+        let path = traced(&directory, &lab);
+        let stop = AtomicBool::new(false);
+        let twin = text(Original::Trace(&path, None), &[], &stop).expect("a twin");
+        let (real, like) = [&lab, &twin].map(|text| measured(text, "session.completion")).into();
+        println!("{scheme}: {real:.2} s, twin {:+.1} %", (like / real - 1.0) * 100.0);
+        assert!((like / real - 1.0).abs() < 0.15, "{scheme}: {like} s instead of {real} s: {twin}");
+        assert!(
+            twin.contains("--from-trace lab.sqlog") && twin.contains(&format!("scheme = \"{scheme}\"")),
+            "{twin}"
+        );
+        assert!(twin.contains("[[claim]]") && twin.contains("packet = \"1472 B\""), "{twin}");
+        let link = |host: &str| {
+            twin.lines().find(|line| line.starts_with(&format!("link net {host} "))).unwrap_or_default()
+        };
+        assert_eq!(link("slow").contains("queue=droptail"), receivers.contains("slow"), "{twin}");
+        assert!(!link("near").contains("rate="), "{twin}");
+        let without = text(Original::Trace(&path, None), &["near".to_owned()], &stop).expect("a twin");
+        assert!(!without.contains("link net near"), "{without}");
+    }
+}
+
+#[test]
+fn traces_without_a_twin_are_refused_with_the_reason() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let lab = LAB.replace("SCHEME", "ormcc").replace("RECEIVERS", "slow\", \"near");
+    let path = traced(&directory, &lab);
+    let whole = std::fs::read_to_string(&path).expect("text");
+    let refusal = |trace: &str, name: Option<&str>| {
+        std::fs::write(&path, trace).expect("the directory is ours");
+        text(Original::Trace(&path, name), &[], &AtomicBool::new(false)).expect_err("no twin").to_string()
+    };
+    let other = refusal("{\"seconds\": 1}", None);
+    assert!(other.contains("is not a trace") && other.contains("--trace FILE"), "{other}");
+    let cut = refusal(&whole[..whole.len() / 2], None);
+    assert!(cut.contains("session ended") && cut.contains("truncated"), "{cut}");
+    let old = refusal(&whole.replace("packet_bytes", "bytes_of_packets"), None);
+    assert!(old.contains("older version"), "{old}");
+    let receiver = whole
+        .replace("\"role\":\"source\"", "\"role\":\"receiver\"")
+        .replace("session_started", "session_found");
+    let receiver = refusal(&receiver, None);
+    assert!(receiver.contains("trace of a receiver") && receiver.contains("its source"), "{receiver}");
+    let nothing = refusal(whole.lines().next().expect("a header"), None);
+    assert!(nothing.contains("has no sessions"), "{nothing}");
+    let unknown = refusal(&whole, Some("other"));
+    assert!(unknown.contains("--session: session"), "{unknown}");
+    let nobody = refusal(&whole.replace("\"done\"", "\"left\""), None);
+    assert!(nobody.contains("no receiver is complete"), "{nobody}");
+    let layered = refusal(&whole.replace("\"layers\":1.0", "\"layers\":4.0"), None);
+    assert!(layered.contains("layers"), "{layered}");
+    // A damaged record in the middle is counted.
+    std::fs::write(&path, whole.replacen("rate_sampled", "\u{1e}{", 1)).expect("the directory is ours");
+    let twin = text(Original::Trace(&path, Some("session")), &[], &AtomicBool::new(false)).expect("a twin");
+    assert!(twin.contains("of its trace are missing or damaged"), "{twin}");
 }

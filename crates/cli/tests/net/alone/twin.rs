@@ -1,4 +1,4 @@
-//! Twins of real sessions: scenarios made from their reports, which take as long and have the same rate.
+//! Twins of real sessions: scenarios made from their reports and traces, which take as long and have the same rate.
 
 use crate::kit::{FAIRCAST, Running, must, noise, print_line};
 use faircast_testkit::{Congestion, EmulatedLab, TcpFlow, require_root};
@@ -44,10 +44,11 @@ impl Place<'_> {
         self.directory.join(name).to_str().expect("the names are plain").to_owned()
     }
 
-    /// Sends 6 MB from the source to some hosts. Returns the report's name, and the time of the session in seconds.
+    /// Sends 6 MB from the source to some hosts. Returns the name of report and trace, and the time of the session in seconds.
     fn session(&self, hosts: &[&str], more: &[&str]) -> (String, f64) {
         let name = hosts.join("-");
-        let (file, report) = (self.path("file"), self.path(&format!("{name}.json")));
+        let (file, report, trace) =
+            (self.path("file"), self.path(&format!("{name}.json")), self.path(&format!("{name}.sqlog")));
         must(std::fs::write(&file, noise(&name, 6_000_000)));
         let (group, expect) = ("239.255.70.14:5777", hosts.len().to_string());
         let start = |host: &&str| {
@@ -58,17 +59,20 @@ impl Place<'_> {
             running
         };
         let receivers: Vec<Running> = hosts.iter().map(start).collect();
-        let options = ["--json", "--no-key", "--group", group, "--expect", &expect, "--report", &report];
+        let options = [
+            "--json", "--no-key", "--group", group, "--expect", &expect, "--report", &report, "--trace",
+            &trace,
+        ];
         let args = [&["send", &file], &options[..], more].concat();
         let source = Running::start(self.lab.host("source"), &args).succeeds(60);
         receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
-        (report, source.number("seconds"))
+        (name, source.number("seconds"))
     }
 
-    /// Makes the twin of a session with these options, and runs it. Returns the events.
-    fn twin(&self, report: &str, more: &[&str]) -> Vec<Value> {
-        let (twin, results) = (self.path("twin.toml"), self.path("results"));
-        let new = ["sim", "new", "--from-report", report, "--out", &twin, "--force"];
+    /// Makes the twin of a session from a file with these options, and runs it. Returns the events.
+    fn twin(&self, option: &str, file: &str, more: &[&str]) -> Vec<Value> {
+        let (file, twin, results) = (self.path(file), self.path("twin.toml"), self.path("results"));
+        let new = ["sim", "new", option, &file, "--out", &twin, "--force"];
         let run = ["sim", "run", &twin, "--json", "--out", &results];
         let done = [&new[..], more].concat();
         let done = [done.as_slice(), &run].map(|args| must(Command::new(FAIRCAST).args(args).output()));
@@ -77,13 +81,23 @@ impl Place<'_> {
         lines.lines().map(|line| must(serde_json::from_str(line))).collect()
     }
 
-    /// Checks that the claims of the twin of a session hold: its time and its rate are near.
-    fn compare(&self, report: &str) {
-        let claims = self.twin(report, &[]).into_iter().filter(|event| event["event"] == "claim");
-        let claims: Vec<Value> = claims.collect();
-        assert_eq!(claims.len(), 2, "{claims:?}");
-        for claim in &claims {
-            near(&claim["name"].to_string(), number(claim, "measured"), number(claim, "published"), report);
+    /// Checks that the claims of the twins of a session hold, by files of these types: their time and rate are near.
+    fn compare(&self, name: &str, types: &[&str]) {
+        for kind in types {
+            let option = if *kind == "json" { "--from-report" } else { "--from-trace" };
+            let file = format!("{name}.{kind}");
+            let claims = self.twin(option, &file, &[]).into_iter().filter(|event| event["event"] == "claim");
+            let claims: Vec<Value> = claims.collect();
+            assert_eq!(claims.len(), 2, "{claims:?}");
+            for claim in &claims {
+                let what = format!("{option}: {}", claim["name"]);
+                near(
+                    &what,
+                    number(claim, "measured"),
+                    number(claim, "published"),
+                    &self.path(&format!("{name}.json")),
+                );
+            }
         }
     }
 }
@@ -109,21 +123,26 @@ fn twins_have_the_time_and_the_rate_of_real_sessions() {
     let place = Place { lab: &lab, directory: directory.path() };
 
     let (with_slow, _) = place.session(&["near", "slow"], &["--max", "10M"]);
-    place.compare(&with_slow);
+    place.compare(&with_slow, &["json", "sqlog"]);
     let (_, took) = place.session(&["near"], &["--max", "10M"]);
-    let without = place.twin(&with_slow, &["--without", "slow"]);
+    let without = place.twin("--from-report", &format!("{with_slow}.json"), &["--without", "slow"]);
     let completion = without.iter().find(|event| event["name"] == "session.completion");
-    near("without the slow host", number(completion.expect("a metric"), "mean"), took, &with_slow);
+    near(
+        "without the slow host",
+        number(completion.expect("a metric"), "mean"),
+        took,
+        &place.path("near-slow.json"),
+    );
 
     let (lossy, _) = place.session(&["near", "lossy"], &[]);
-    place.compare(&lossy);
+    place.compare(&lossy, &["json"]);
     let (deaf, _) = place.session(&["near", "deaf"], &[]);
-    place.compare(&deaf);
+    place.compare(&deaf, &["json"]);
 
     let tcp = TcpFlow::new(Congestion::Cubic, Duration::from_secs(12));
     let tcp = must(tcp.start(lab.host("sender"), lab.host("sink")));
     let (beside_tcp, _) = place.session(&["near", "shared"], &[]);
     must(tcp.finish());
-    place.compare(&beside_tcp);
+    place.compare(&beside_tcp, &["json", "sqlog"]);
     must(lab.stop());
 }

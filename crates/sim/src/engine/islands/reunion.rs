@@ -63,7 +63,12 @@ impl Island {
 impl Records {
     /// Takes the records that the source of a flow makes.
     fn take_source(&mut self, other: &mut Records, flow: u32) {
-        swap(&mut self.flows[flow as usize], &mut other.flows[flow as usize]);
+        let flow = flow as usize;
+        swap(&mut self.flows[flow], &mut other.flows[flow]);
+        if let (Some(mine), Some(theirs)) = (self.round_trips.get_mut(flow), other.round_trips.get_mut(flow))
+        {
+            swap(mine, theirs);
+        }
     }
 
     /// Adds the records that receivers, links and routers make.

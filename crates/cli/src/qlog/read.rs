@@ -1,6 +1,6 @@
 //! Reads traces. A record that is damaged or incomplete is counted, and the others are used.
 
-use crate::qlog::{FILE_SCHEMA, NAMESPACE, SEPARATOR};
+use super::format::{FILE_SCHEMA, NAMESPACE, SEPARATOR};
 use serde_json::{Map, Value};
 use std::io::{self, BufRead, Read};
 
@@ -184,8 +184,8 @@ fn event(value: Value) -> Option<Event> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::format as qlog;
     use super::*;
-    use crate::qlog;
 
     fn trace() -> Vec<u8> {
         let mut bytes = qlog::header("faircast send 1", "server", "alpha", Some("2026-11-30T01:02:03Z"));

@@ -1,8 +1,11 @@
 //! The course of the sessions of a trace.
 
-use super::read::Event;
+use super::read::{About, Event, NoTrace, read};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
 use std::net::SocketAddr;
+use std::path::Path;
 
 /// Time by which an event may be earlier than the event before it, in seconds.
 const SAME: f64 = 1.0;
@@ -45,8 +48,16 @@ pub struct Session {
     /// Events of interest, as sentences: joins, ends, failures.
     pub notes: Vec<(f64, String)>,
     pub receivers: u64,
+    /// Maximum number of layers, size of a packet in bytes, and configured maximum rate in bit/s, since the session has started.
+    pub layers: u64,
+    pub packet_bytes: u64,
+    pub max: Option<f64>,
     /// Number of receivers that have verified all content, once the session has ended.
     pub verified: Option<u64>,
+    /// Time from the first packet to completion at all receivers, once the session has ended, and packets and repairs until then.
+    pub seconds: Option<f64>,
+    pub packets: u64,
+    pub repair_ratio: f64,
 }
 
 /// The rate since the last sample.
@@ -106,6 +117,14 @@ pub struct Member {
     pub failure: Option<String>,
     /// Its last state before the moment, or of all: time, loss and rate.
     pub last: Option<(f64, f64, f64)>,
+    /// Session time of its join.
+    pub joined: f64,
+    /// Once it has left: number of receivers that it speaks for, fraction of lost packets, and round-trip time, the least and that
+    /// at congestion.
+    pub receivers: u64,
+    pub loss: f64,
+    pub rtt_ms: Option<f64>,
+    pub congested_rtt_ms: Option<f64>,
 }
 
 /// Reasons for which a member leaves without a failure.
@@ -113,12 +132,23 @@ const ENDINGS: [&str; 3] = ["done", "moved", "left"];
 
 impl Story {
     /// Returns a story without sessions. `moment` is the session time that will be explained.
-    pub const fn new(moment: Option<f64>) -> Story {
+    const fn new(moment: Option<f64>) -> Story {
         Story { sessions: Vec::new(), places: BTreeMap::new(), moment, dropped: 0, is_full: false }
     }
 
+    /// Reads a trace. `moment` is the session time that will be explained.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is not a trace.
+    pub fn read(path: &Path, moment: Option<f64>) -> Result<(About, Story), NoTrace> {
+        let file = File::open(path)?;
+        let mut story = Story::new(moment);
+        let about = read(BufReader::with_capacity(1 << 16, file), |event| story.add(&event))?;
+        Ok((about, story))
+    }
+
     /// Adds an event.
-    pub fn add(&mut self, event: &Event) {
+    fn add(&mut self, event: &Event) {
         if event.name == "records_dropped" {
             self.dropped += event.number("count").unwrap_or_default() as u64;
         }
@@ -174,10 +204,16 @@ impl Session {
                 self.scheme = event.text("scheme").to_owned();
                 self.started = at;
                 self.receivers = event.number("receivers").unwrap_or_default() as u64;
+                self.layers = event.number("layers").unwrap_or_default() as u64;
+                self.packet_bytes = event.number("packet_bytes").unwrap_or_default() as u64;
+                self.max = event.number("max_bps");
             }
             "session_ended" => {
                 self.receivers = event.number("receivers").map_or(self.receivers, |count| count as u64);
                 self.verified = event.number("verified").map(|count| count as u64);
+                self.seconds = event.number("seconds");
+                self.packets = event.number("packets").unwrap_or_default() as u64;
+                self.repair_ratio = event.number("repair_ratio").unwrap_or_default();
                 let why = event.named("reason").map(|why| format!(": {why}")).unwrap_or_default();
                 self.notes.push((at, format!("the session ended{why}")));
             }
@@ -204,6 +240,10 @@ impl Session {
                 member.host.clone_from(&host);
                 member.address = event.text("address").parse().ok().or(member.address);
                 member.is_done |= event.text("reason") == "done";
+                match event.name.as_str() {
+                    "member_joined" => member.joined = at,
+                    _ => member.note_path(event),
+                }
                 let failure = event.named("reason").filter(|reason| !ENDINGS.contains(&reason.as_str()));
                 member.failure = failure.filter(|_| event.name != "member_joined");
                 let what = event.name.trim_start_matches("member_").replace('_', " ");
@@ -225,6 +265,16 @@ impl Session {
             }
             _ => {}
         }
+    }
+}
+
+impl Member {
+    /// Stores the path to a member that leaves.
+    fn note_path(&mut self, event: &Event) {
+        self.receivers = event.number("receivers").unwrap_or_default() as u64;
+        self.loss = event.number("loss").unwrap_or_default();
+        self.rtt_ms = event.number("rtt_ms");
+        self.congested_rtt_ms = event.number("congested_rtt_ms");
     }
 }
 
