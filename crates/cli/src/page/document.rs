@@ -22,6 +22,15 @@ pub fn saved(state: &impl Serialize) -> String {
     with_state(&page, state)
 }
 
+/// Returns the page of a command whose results do not exist yet. It loads itself again.
+#[cfg(feature = "simulator")]
+pub fn awaited(command: &str) -> String {
+    let title = format!("faircast {command}");
+    let body = "<h1>The runs are not finished</h1>\n<p>The results appear here.</p>\n";
+    let page = faircast_experiments::report::html::page(&title, body);
+    page.replacen("<head>", "<head>\n<meta http-equiv=\"refresh\" content=\"2\">", 1)
+}
+
 fn with_state(page: &str, state: &impl Serialize) -> String {
     // Names of other hosts must not end the element.
     page.replace("{{state}}", &line(state).replace('<', "\\u003c"))

@@ -92,6 +92,12 @@ fn by_side(registry: &mut Registry, sides: &BTreeMap<Side, OfSide>) {
         }
         register(registry, name, help, unit, family);
     }
+    let others = Numbers::default();
+    for (side, other) in sides.iter().filter_map(|(side, numbers)| Some((side, numbers.other?))) {
+        others.get_or_create(&vec![("side", side.name().to_owned())]).set(other);
+    }
+    let help = "Largest traffic of other programs and sessions, such as TCP, on the interface of a session: sent by a source's host, received by a receiver's";
+    registry.register_with_unit("other_traffic", help, Unit::Other("bytes_per_second".to_owned()), others);
     let counters: [BySide<u64>; 6] = [
         ("content", "Content that sessions have transferred", Some(Unit::Bytes), |side| {
             side.totals.moved_bytes

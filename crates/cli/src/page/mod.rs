@@ -15,6 +15,7 @@ mod record;
 mod server;
 #[cfg(test)]
 pub mod tests;
+mod traffic;
 
 use crate::failure::Failure;
 use access::Access;
@@ -29,11 +30,13 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use tokio::sync::watch;
+use traffic::Meters;
 
 /// Servers of a running command. They end when this value is dropped.
 #[derive(Debug)]
 pub struct Page {
     shared: Arc<Shared>,
+    meters: Mutex<Meters>,
     thread: Option<JoinHandle<()>>,
     urls: Vec<(Serves, String)>,
 }
@@ -42,6 +45,8 @@ pub struct Page {
 #[derive(Debug)]
 struct Shared {
     model: Mutex<Model>,
+    /// A page of results in place of that of sessions.
+    results: Mutex<Option<String>>,
     /// Version of the model. The server waits for its changes.
     changed: watch::Sender<u64>,
     ended: watch::Sender<bool>,
@@ -51,6 +56,7 @@ impl Shared {
     fn new(command: &'static str, run: &str) -> Shared {
         Shared {
             model: Mutex::new(Model::new(command, run)),
+            results: Mutex::default(),
             changed: watch::Sender::new(0),
             ended: watch::Sender::new(false),
         }
@@ -59,6 +65,11 @@ impl Shared {
     /// Locks the model. A poisoned lock is safe: a thread that panics leaves a model that is less recent.
     fn lock(&self) -> MutexGuard<'_, Model> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the page of results. A poisoned lock is safe: the page is replaced as a whole.
+    fn results(&self) -> MutexGuard<'_, Option<String>> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the changes since a version. The lock is free when this returns.
@@ -104,7 +115,7 @@ impl Page {
             .name("page".to_owned())
             .spawn(move || runtime.block_on(server::run(places, theirs)))
             .map_err(Failure::system("start the server of the page"))?;
-        Ok(Some(Page { shared, thread: Some(thread), urls }))
+        Ok(Some(Page { shared, meters: Mutex::default(), thread: Some(thread), urls }))
     }
 
     /// Starts the server of a simulation's page.
@@ -114,6 +125,23 @@ impl Page {
     #[cfg(feature = "simulator")]
     pub fn of_simulation(at: SocketAddr) -> Result<Page, Failure> {
         Page::open((Some(at), None), "sim run").map(|page| page.expect("a page is wanted"))
+    }
+
+    /// Starts the server of a command whose results are one page.
+    ///
+    /// # Errors
+    /// When the address cannot be used.
+    #[cfg(feature = "simulator")]
+    pub fn of_results(at: SocketAddr, command: &'static str) -> Result<Page, Failure> {
+        let page = Page::open((Some(at), None), command)?.expect("a page is wanted");
+        page.publish(document::awaited(command));
+        Ok(page)
+    }
+
+    /// Replaces the page of results.
+    #[cfg(feature = "simulator")]
+    pub fn publish(&self, html: String) {
+        *self.shared.results() = Some(html);
     }
 
     /// Changes the state of a simulation.
@@ -135,12 +163,22 @@ impl Page {
 
     /// Stores an event of a session.
     pub fn note(&self, of: Of, event: &Event) {
-        self.shared.change(|model| model.note(of, event));
+        let traffic = self.meters().note(of, event);
+        self.shared.change(|model| {
+            model.note(of, event);
+            traffic.into_iter().for_each(|traffic| model.note_traffic(of, traffic));
+        });
+    }
+
+    /// Locks the meters. Poisoned meters are safe: at most, counts are older.
+    fn meters(&self) -> MutexGuard<'_, Meters> {
+        self.meters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stores the last lines of a session: its error, and its report.
     pub fn end(&self, of: Of, line: &impl Serialize) {
         let line = serde_json::to_value(line).expect("numbers and texts are JSON");
+        self.meters().forget(of);
         self.shared.change(|model| model.end(of, line));
     }
 }

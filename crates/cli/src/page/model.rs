@@ -84,6 +84,8 @@ pub(super) struct OfSide {
     pub(super) loss: f64,
     /// Seconds.
     pub(super) round_trip: f64,
+    /// Largest traffic of others on the interface of a session, bytes per second; `None` if it is unknown.
+    pub(super) other: Option<f64>,
     /// Bytes.
     pub(super) disk_queue: u64,
     pub(super) socket_queue: u64,
@@ -98,6 +100,17 @@ pub struct Sample {
     pub(super) complete: u64,
     pub(super) incomplete: u64,
     pub(super) receivers: Vec<Arc<ReceiverState>>,
+}
+
+/// Traffic of an interface since the last progress of a session: sent by a source's host, received by a receiver's.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Traffic {
+    pub(super) interface: String,
+    /// All bytes, with the headers of Ethernet.
+    pub(super) all_bps: f64,
+    /// The bytes that are not this session's: of TCP, of other programs, and of other sessions. Traffic elsewhere on the path is
+    /// unknown here.
+    pub(super) other_bps: f64,
 }
 
 /// The network of a simulation.
@@ -115,6 +128,7 @@ struct Session {
     /// At a receiver: its source.
     found: Option<Versioned<Event>>,
     progress: Option<Versioned<Progress>>,
+    traffic: Option<Versioned<Traffic>>,
     points: History,
     receivers: BTreeMap<ReceiverId, Versioned<ReceiverState>>,
     /// The receivers in the order in which they came.
@@ -131,6 +145,7 @@ impl Default for Session {
             content: None,
             found: None,
             progress: None,
+            traffic: None,
             points: History::new(MAX_POINTS),
             receivers: BTreeMap::new(),
             order: Vec::new(),
@@ -191,6 +206,8 @@ struct SessionUpdate {
     found: Option<Copied<Event>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Copied<Progress>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traffic: Option<Copied<Traffic>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     points: Vec<Copied<Point>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -285,6 +302,12 @@ impl Model {
         self.totals.entry(Side::of(progress)).or_default().add(Totals::of(progress), last);
     }
 
+    /// Stores the traffic of a session's interface.
+    pub fn note_traffic(&mut self, of: Of, traffic: Traffic) {
+        let (session, version) = self.session(of);
+        session.traffic = Some(Versioned::new(version, traffic));
+    }
+
     /// Stores what a simulation consists of.
     #[cfg_attr(not(feature = "simulator"), expect(dead_code, reason = "only simulations have a network"))]
     pub fn describe(&mut self, about: Value) {
@@ -365,14 +388,15 @@ impl Model {
             |(side, totals): (&Side, &Totals)| (*side, OfSide { totals: *totals, ..OfSide::default() });
         let mut sides: BTreeMap<Side, OfSide> = self.totals.iter().map(of_side).collect();
         let running = self.sessions.values().filter(|session| session.end.is_none());
-        for progress in running.clone().filter_map(|session| session.progress.as_ref()) {
-            let progress = &progress.1;
+        for (session, progress) in running.clone().filter_map(|one| Some((one, &one.progress.as_ref()?.1))) {
             let side = sides.entry(Side::of(progress)).or_default();
             side.sessions += 1;
             side.rate += progress.rate.bps() / 8.0;
             side.allowed += progress.allowed.map_or(0.0, |rate| rate.bps() / 8.0);
             side.loss = side.loss.max(progress.loss);
             side.round_trip = side.round_trip.max(progress.rtt.unwrap_or_default().as_secs_f64());
+            let other = session.traffic.as_ref().map(|Versioned(_, traffic)| traffic.other_bps / 8.0);
+            side.other = side.other.into_iter().chain(other).reduce(f64::max);
             let queues = progress.queues.unwrap_or_default();
             side.disk_queue += queues.unwritten_bytes;
             side.socket_queue += queues.socket_bytes;
@@ -501,6 +525,7 @@ impl Session {
             content: since(&self.content, after),
             found: since(&self.found, after),
             progress: since(&self.progress, after),
+            traffic: since(&self.traffic, after),
             points,
             receivers: self.receivers.values().filter_map(|one| one.since(after)).collect(),
             notes: self.notes.iter().filter_map(|note| note.since(after)).collect(),

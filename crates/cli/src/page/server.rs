@@ -42,6 +42,10 @@ const LAST_WITHIN: Duration = Duration::from_secs(1);
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// Policy of a page of results, which has no scripts and contains its style.
+const RESULTS_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; \
+     frame-ancestors 'none'";
+
 type Body = Either<Full<Bytes>, Channel<Bytes>>;
 
 /// Returns a runtime for one thread.
@@ -114,6 +118,12 @@ fn answer(request: &Request<Incoming>, access: &Access, shared: &Arc<Shared>) ->
         }
         Err(Refusal::Path) => return text(StatusCode::NOT_FOUND, "no such page\n"),
     };
+    if let Some(results) = shared.results().clone() {
+        return match path {
+            "" => with_policy(file("text/html; charset=utf-8", results), RESULTS_POLICY),
+            _ => text(StatusCode::NOT_FOUND, "no such page\n"),
+        };
+    }
     match path {
         "" => file("text/html; charset=utf-8", served(&shared.update_since(0))),
         "page.js" => file("text/javascript; charset=utf-8", SCRIPT),
@@ -182,6 +192,11 @@ fn text(status: StatusCode, text: &'static str) -> Response<Body> {
 
 fn file(kind: &'static str, content: impl Into<Bytes>) -> Response<Body> {
     response(StatusCode::OK, kind, Either::Left(Full::new(content.into())))
+}
+
+fn with_policy(mut response: Response<Body>, policy: &'static str) -> Response<Body> {
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    response
 }
 
 fn response(status: StatusCode, kind: &'static str, body: Body) -> Response<Body> {

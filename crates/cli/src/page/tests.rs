@@ -1,5 +1,7 @@
+mod prometheus;
+
 use super::access::{Access, Refusal};
-use super::model::{MAX_NOTES, MAX_POINTS, MAX_SESSIONS, Model};
+use super::model::{MAX_NOTES, MAX_POINTS, MAX_SESSIONS, Model, Traffic};
 use super::server::MAX_CONNECTIONS;
 use super::{Of, Page, Record, Serves};
 use crate::json::Line;
@@ -33,22 +35,26 @@ fn address(page: &Page) -> SocketAddr {
     at.parse().expect("an address")
 }
 
-fn connect(page: &Page) -> TcpStream {
-    let stream = TcpStream::connect(address(page)).expect("the server listens");
+fn connect(at: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(at).expect("the server listens");
     stream.set_read_timeout(Some(WITHIN)).expect("it is not zero");
     stream
 }
 
-fn request(page: &Page, head: &str) -> TcpStream {
-    let mut stream = connect(page);
+fn request(at: SocketAddr, head: &str) -> TcpStream {
+    let mut stream = connect(at);
     write!(stream, "{head}\r\n\r\n").expect("the server reads");
     stream
 }
 
-/// Returns the head and the body of an answer.
 fn ask(page: &Page, head: &str) -> (String, String) {
+    ask_at(address(page), head)
+}
+
+/// Returns the head, in lower case, and the body of an answer.
+pub fn ask_at(at: SocketAddr, head: &str) -> (String, String) {
     let mut answer = String::new();
-    request(page, head).read_to_string(&mut answer).expect("the server answers");
+    request(at, head).read_to_string(&mut answer).expect("the server answers");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
     (head.to_ascii_lowercase(), body.to_owned())
 }
@@ -132,6 +138,10 @@ fn receivers() -> Event {
     Event::Receivers { receivers }
 }
 
+fn traffic() -> Traffic {
+    Traffic { interface: "eth0".to_owned(), all_bps: 8e6, other_bps: 5e6 }
+}
+
 #[test]
 fn state_of_the_page_equals_the_json_events() {
     let page = open();
@@ -208,7 +218,8 @@ fn browser_gets_changes_only_and_the_end_of_the_command() {
     let page = open();
     page.note(Of::default(), &receivers());
     page.note(Of::default(), &Event::Progress(progress(1)));
-    let mut lines = BufReader::new(request(&page, "GET /events HTTP/1.1\r\nHost: 127.0.0.1")).lines();
+    let mut lines =
+        BufReader::new(request(address(&page), "GET /events HTTP/1.1\r\nHost: 127.0.0.1")).lines();
     let mut next = || -> Value {
         loop {
             let line = lines.next().expect("an update").expect("the server sends");
@@ -238,7 +249,7 @@ fn browser_gets_changes_only_and_the_end_of_the_command() {
     // A browser that comes again continues; one of another run starts anew.
     let again = |id: String| {
         let head = format!("GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\nLast-Event-ID: {id}");
-        let mut lines = BufReader::new(request(&page, &head)).lines().map_while(Result::ok);
+        let mut lines = BufReader::new(request(address(&page), &head)).lines().map_while(Result::ok);
         lines.find(|line| line.starts_with("data: ") || line == ":")
     };
     let run = first["run"].as_str().expect("a name");
@@ -255,7 +266,7 @@ fn idle_and_slow_browsers_have_bounds_and_delay_nobody() {
     let all = (1..=1_000).map(|number| receiver(number, &format!("host-{number}"), Condition::Receiving));
     let mut all = all.collect::<Vec<_>>();
     // This browser never reads its updates.
-    let slow = request(&page, "GET /events HTTP/1.1\r\nHost: 127.0.0.1");
+    let slow = request(address(&page), "GET /events HTTP/1.1\r\nHost: 127.0.0.1");
     for second in 1..200 {
         all.iter_mut().for_each(|one| one.verified_bytes += second);
         page.note(Of::default(), &Event::Receivers { receivers: all.clone() });
@@ -263,8 +274,8 @@ fn idle_and_slow_browsers_have_bounds_and_delay_nobody() {
     let state: Value = serde_json::from_str(&get(&page, "state")).expect("JSON");
     assert_eq!(state["sessions"][0]["receivers"][999]["verified_bytes"], json!(all[999].verified_bytes));
     // Connections without a request have all places.
-    let idle: Vec<_> = (0..MAX_CONNECTIONS).map(|_| connect(&page)).collect();
-    let mut waiting = request(&page, "GET /state HTTP/1.1\r\nHost: 127.0.0.1");
+    let idle: Vec<_> = (0..MAX_CONNECTIONS).map(|_| connect(address(&page))).collect();
+    let mut waiting = request(address(&page), "GET /state HTTP/1.1\r\nHost: 127.0.0.1");
     waiting.set_read_timeout(Some(Duration::from_millis(100))).expect("it is not zero");
     let refused = waiting.read(&mut [0; 1]).map_err(|error| error.kind());
     assert_eq!(refused, Err(ErrorKind::WouldBlock), "all places are taken");
@@ -368,6 +379,7 @@ fn browser_shows_the_numbers_of_the_events() {
     let page = open();
     page.note(Of::default(), &receivers());
     page.note(Of::default(), &Event::Progress(progress(7)));
+    page.shared.change(|model| model.note_traffic(Of::default(), traffic()));
     let Some(dom) = browsed(&page.urls()[0].1) else { return };
     let shown = |text: &str| assert!(dom.contains(text), "{text}: {dom}");
     shown("lab-07 limits the rate: 3.11 Mbit/s, loss 4.0 %");
@@ -386,6 +398,8 @@ fn browser_shows_the_numbers_of_the_events() {
         let value = value.as_f64().expect("a number");
         shown(&format!("data-name=\"{name}\" data-value=\"{value}\""));
     }
+    shown("data-name=\"other_bps\" data-value=\"5000000\">5.00 Mbit/s, 63 % of all<");
+    shown("Other traffic sent by eth0, TCP too");
     shown("7.0 s: cut from 6.00 Mbit/s to 3.00 Mbit/s, loss reported by lab-07");
     shown("relay-b: 1 of 5 receivers done");
     shown("3: 2 replayed, 1 damaged or no packet");
@@ -514,7 +528,10 @@ fn metrics_equal_the_events_and_name_at_most_1_000_receivers() {
     let mut model = Model::new("send", "run");
     model.note(Of::default(), &receivers());
     model.note(Of::default(), &Event::Progress(progress(7)));
+    assert!(!metrics(&model).keys().any(|name| name.starts_with("faircast_other_traffic")), "it is unknown");
+    model.note_traffic(Of::default(), traffic());
     let values = metrics(&model);
+    assert_eq!(values["faircast_other_traffic_bytes_per_second{side=\"source\"}"], 5e6 / 8.0);
     assert_eq!(values["faircast_rate_bytes_per_second{side=\"source\"}"], progress(7).rate.bps() / 8.0);
     assert_eq!(values["faircast_receivers{state=\"silent\"}"], 1.0);
     assert_eq!(values["faircast_receivers{state=\"failed\"}"], 0.0);

@@ -170,6 +170,10 @@ fn one_relay_serves_two_sessions_and_reports_both() {
             |event: &Value| shown.as_object().is_some_and(|all| all.iter().all(|(k, v)| event[k] == *v));
         assert_eq!(ended.all("progress").filter(|event| is_shown(event)).count(), 1, "{page}: {ended:?}");
     }
+    // The interface has carried the session. The other session is other traffic.
+    let (traffic, rate) = (&source["sessions"][0]["traffic"], &source["sessions"][0]["progress"]["rate_bps"]);
+    let [all, other, rate] = [&traffic["all_bps"], &traffic["other_bps"], rate].map(Value::as_f64);
+    assert!(all > rate.map(|rate| 0.8 * rate) && other >= Some(0.0) && other <= all, "{source}");
     let states = ended[2].all("receivers").flat_map(|event| event["receivers"].as_array()).flatten();
     let shown = &source["sessions"][0]["receivers"][0];
     assert_eq!(states.filter(|state| *state == shown).take(1).count(), 1, "{shown}: {:?}", ended[2]);

@@ -63,7 +63,7 @@
       const key = keyOf(change);
       const known = sessions.get(key) ?? { session: change.session, branch: change.branch, points: [], receivers: new Map(), notes: [] };
       sessions.set(key, known);
-      for (const field of ["content", "found", "progress", "error", "end"]) {
+      for (const field of ["content", "found", "progress", "traffic", "error", "end"]) {
         if (change[field] !== undefined) known[field] = change[field];
       }
       for (const point of change.points ?? []) {
@@ -187,6 +187,15 @@
     return `${grouped(counts.refused)}${by.length ? `: ${by.map(([reason, count]) => `${grouped(count)} ${REASONS[reason] ?? reason}`).join(", ")}` : ""}`;
   }
 
+  // The interface counts all that it carries. Headers and times of counts differ a little, so a small difference is no number.
+  const beside = (one, at_source) => `Other traffic ${at_source ? "sent" : "received"} by ${one.traffic?.interface}, TCP too`;
+  function others(one) {
+    const { other_bps, all_bps } = one.traffic ?? {};
+    if (other_bps == null) return "–";
+    if (other_bps < 0.05 * all_bps) return "less than 5 % of all";
+    return `${rate(other_bps)}, ${Math.round(100 * other_bps / all_bps)} % of all`;
+  }
+
   function numbers(one) {
     const now = one?.progress, counts = now?.counts, last = one?.points.at(-1);
     const repair = counts && counts.packets ? percent(counts.repairs / counts.packets) : "–";
@@ -194,6 +203,7 @@
     const list = now ? [
       ["rate_bps", at_source ? "Sent" : "Received", now.rate_bps, rate(now.rate_bps)],
       ["allowed_bps", "Allowed", now.allowed_bps, rate(now.allowed_bps)],
+      ["other_bps", beside(one, at_source), one.traffic?.other_bps, others(one)],
       ["loss", "Loss", now.loss, percent(now.loss)],
       ["rtt_ms", "Round trip", now.rtt_ms, millis(now.rtt_ms)],
       ["bytes", at_source ? "Content sent" : "Verified", now.bytes, bytes(now.bytes)],
@@ -205,7 +215,7 @@
       ["dropped_local", "Dropped by the socket", counts?.dropped_local, grouped(counts?.dropped_local)],
       ["unwritten_bytes", "Waits for the disk", now.queues?.unwritten_bytes, bytes(now.queues?.unwritten_bytes)],
       ["socket_bytes", "Waits in the socket", now.queues?.socket_bytes, now.queues ? `${bytes(now.queues.socket_bytes)} of ${bytes(now.queues.socket_size_bytes)}` : "–"],
-    ].filter(([name]) => !state.network || !["repairs", "refused"].includes(name)).filter(([name]) => (at_source ? !["lost", "dropped_local", "unwritten_bytes", "socket_bytes"].includes(name) : !["allowed_bps", "cuts"].includes(name))) : [];
+    ].filter(([name]) => !state.network || !["repairs", "refused"].includes(name)).filter(([name]) => name !== "other_bps" || one.traffic).filter(([name]) => (at_source ? !["lost", "dropped_local", "unwritten_bytes", "socket_bytes"].includes(name) : !["allowed_bps", "cuts"].includes(name))) : [];
     const dl = $("numbers");
     const names = list.map(([name]) => name).join();
     if (dl.dataset.names !== names) {
