@@ -17,6 +17,9 @@ fn ended(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
     (status.code().expect("no signal"), text(stdout), text(stderr))
 }
 
+/// The option that serves the page of the results, which ends at once without a terminal.
+const PAGE: &[&str] = if cfg!(feature = "page") { &["--page"] } else { &[] };
+
 /// Returns a directory with a scenario `lab.toml`.
 fn lab() -> tempfile::TempDir {
     let place = tempfile::tempdir().expect("a temporary directory");
@@ -174,9 +177,11 @@ fn printed_scenario_schema_is_valid_json() {
 fn reproduction_reports_its_claims_as_one_json_object() {
     let place = lab();
     let run = ["repro", "run", "000/fig-3.10", "--quick", "--json", "-q", "--out", "fig"];
-    let (code, out, err) = ended(place.path(), &run);
+    let (code, out, err) = ended(place.path(), &[&run[..], PAGE].concat());
     assert_eq!(code, 0, "a quick run decides nothing: {err}");
-    let all = lines(&out);
+    let mut all = lines(&out);
+    let served = all.extract_if(.., |line| line["event"] == "page");
+    assert_eq!(served.count(), PAGE.len(), "{out}");
     assert_eq!((all.len(), &all[0]["id"]), (1, &Value::from("000/fig-3.10")));
     let claims = all[0]["claims"].as_array().expect("a list");
     let points = claims[0]["points"].as_array().expect("the long session has a rate with each scheme");
@@ -283,8 +288,9 @@ fn tree_and_router_schemes_need_a_matching_scenario() {
 fn schemes_and_protocols_are_compared_in_one_table() {
     let place = lab();
     let compare = ["compare", "--schemes", "ormcc,beta=0.6,tcp-reno", "--scenario", "lab.toml", "-q"];
-    let (code, out, err) = ended(place.path(), &compare);
+    let (code, out, err) = ended(place.path(), &[&compare[..], PAGE].concat());
     assert_eq!(code, 0, "{err}");
+    assert_eq!(err.matches("the page: http://127.0.0.1:").count(), PAGE.len(), "{err}");
     for words in ["ormcc,beta=0.6", "tcp-reno", "multicast mean", "tcp mean", "fairness"] {
         assert!(out.contains(words), "{words}: {out}");
     }

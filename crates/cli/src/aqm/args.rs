@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr as _;
 
-use crate::sim::args::Seeds;
+use crate::sim::args::{Seeds, Shown};
 
 /// Run queue disciplines under the scenarios of RFC 7928.
 #[derive(Debug, Args)]
@@ -80,6 +80,9 @@ pub struct Bench {
     /// Directory for the report, the figures and the runs; existing runs are reused
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Page
+    #[command(flatten)]
+    pub shown: Shown,
     /// Number of processors [default: all]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,

@@ -5,6 +5,7 @@ pub mod args;
 use crate::failure::{Failure, unwritten};
 use crate::sim::files;
 use crate::sim::running::{ProgressOutput, RunPrinter};
+use crate::sim::served::Served;
 use args::{AqmCommand, Characterize, Compare, Loads};
 use faircast_experiments::aqm::{self, Bench, BenchError, Set, Settings};
 use faircast_experiments::run::RunOptions;
@@ -27,9 +28,11 @@ pub fn run(command: AqmCommand, out: &mut impl Write, stop: &AtomicBool) -> Resu
 fn characterize(typed: &Characterize, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     let name = typed.queue.split(',').next().unwrap_or_default();
     let directory = typed.bench.out.clone().unwrap_or_else(|| PathBuf::from(format!("aqm-{name}")));
+    let served = Served::open(&typed.bench.shown, "aqm characterize", false, out)?;
     let bench = bench(Set::Rfc7928, vec![typed.queue.clone()], &typed.bench, &directory, stop)?;
     let command = format!("faircast aqm characterize --queue {}{}", typed.queue, behind(&typed.bench));
-    files::page("index.html", &bench.page_of(0, &command), &directory)?;
+    let page = bench.page_of(0, &command);
+    files::page("index.html", &page, &directory)?;
     write(&bench, &directory)?;
     let (silent, all) = bench.silent();
     writeln!(
@@ -37,11 +40,14 @@ fn characterize(typed: &Characterize, out: &mut impl Write, stop: &AtomicBool) -
         "{all} runs; in {silent} of them, the queue discipline did not act; the report marks these runs\nwrote {}, with runs.csv and figures in the same directory",
         directory.join("index.html").display()
     )
-    .map_err(unwritten)
+    .map_err(unwritten)?;
+    served.show(&page, stop);
+    Ok(())
 }
 
 fn compare(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     let directory = typed.bench.out.clone().unwrap_or_else(|| PathBuf::from("aqm-comparison"));
+    let served = Served::open(&typed.bench.shown, "aqm compare", false, out)?;
     let bench = bench(typed.loads.into(), typed.queues.0.clone(), &typed.bench, &directory, stop)?;
     let queues = typed.queues.0.join(",");
     let loads = match typed.loads {
@@ -50,10 +56,13 @@ fn compare(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
         Loads::Multicast => " --loads multicast",
     };
     let command = format!("faircast aqm compare --queues {queues}{loads}{}", behind(&typed.bench));
-    files::page("index.html", &bench.page(&command), &directory)?;
+    let page = bench.page(&command);
+    files::page("index.html", &page, &directory)?;
     write(&bench, &directory)?;
     if typed.markdown {
-        return write!(out, "{}", bench.markdown()).map_err(unwritten);
+        write!(out, "{}", bench.markdown()).map_err(unwritten)?;
+        served.show(&page, stop);
+        return Ok(());
     }
     for (number, load) in bench.loads.iter().enumerate() {
         writeln!(out, "{}: {}\n\n{}", load.name, load.about, bench.table(number).text())
@@ -64,7 +73,9 @@ fn compare(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
         "wrote {}, with runs.csv and figures in the same directory",
         directory.join("index.html").display()
     )
-    .map_err(unwritten)
+    .map_err(unwritten)?;
+    served.show(&page, stop);
+    Ok(())
 }
 
 /// Returns the options `--quick`, `--seconds` and `--seeds` as typed, as text for a command line.

@@ -109,6 +109,16 @@ pub struct SimSfcDesign {
     pub json: bool,
 }
 
+/// Where browsers find the page of the results.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Shown {
+    /// Serve the page of the results for browsers, at this port or address of this host [default: a free port of 127.0.0.1], until
+    /// Enter
+    #[cfg(feature = "page")]
+    #[arg(long, value_name = "ADDRESS[:PORT]|PORT", value_parser = crate::values::page_at, num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:0")]
+    pub page: Option<SocketAddr>,
+}
+
 /// Options for the execution of runs.
 #[derive(Debug, Clone, Args)]
 pub struct Running {
@@ -304,6 +314,9 @@ pub struct ReproRun {
     /// Directory for scenario, results and figures
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
+    /// Page.
+    #[command(flatten)]
+    pub shown: Shown,
     /// Override a key of the scenario, as in flow.multicast.scheme=ormcc,beta=0.6
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
@@ -357,6 +370,7 @@ pub struct ReproVerify {
 #[command(after_help = "Examples:\n  \
     faircast compare --schemes ormcc,tcp-reno,tfrc --scenario lab.toml\n  \
     faircast compare --schemes ormcc,beta=0.6,ormcc,beta=0.8 --scenario lab.toml --out comparison\n  \
+    faircast compare --schemes ormcc,tfmcc --scenario lab.toml --page      shows the results to browsers\n  \
     faircast compare --worlds sim,emu lab.toml     simulated and emulated; needs root\n\n\
     The replaced flow is the first session of the scenario, or --flow. A unicast protocol such as tcp-reno \
     replaces it by one flow for each receiver.")]
@@ -365,7 +379,7 @@ pub struct Compare {
     #[arg(long, value_name = "A,B,..", value_parser = contenders, required_unless_present = "worlds")]
     pub schemes: Option<Contenders>,
     /// Compare the simulation of the scenario with its emulation, instead of schemes
-    #[arg(long, value_name = "sim,emu", value_enum, value_delimiter = ',', conflicts_with_all = ["schemes", "flow", "out"])]
+    #[arg(long, value_name = "sim,emu", value_enum, value_delimiter = ',', conflicts_with_all = ["schemes", "flow", "out", "Shown"])]
     pub worlds: Vec<World>,
     /// Scenario file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "scenario")]
@@ -379,6 +393,9 @@ pub struct Compare {
     /// Directory for results, figures and finished runs [default: NAME-comparison for NAME.toml, without finished runs]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
+    /// Page.
+    #[command(flatten)]
+    pub shown: Shown,
     /// Execution.
     #[command(flatten)]
     pub running: Running,

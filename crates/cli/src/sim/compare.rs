@@ -2,6 +2,7 @@
 
 use super::args::{Compare, Contender, Contenders};
 use super::running::{self, ProgressOutput, RunPrinter, refused};
+use super::served::Served;
 use super::stored::{self, Stored};
 use super::{files, outlook, table};
 use crate::failure::{Failure, unwritten};
@@ -60,6 +61,7 @@ pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
         ..RunOptions::default()
     };
     scenarios.iter().try_for_each(|scenario| admit(scenario, &options).map(|_| ())).map_err(refused)?;
+    let served = Served::open(&typed.shown, "compare", typed.json, out)?;
     let stored = Stored::open(typed.out.as_deref())?;
     options.kept = stored.as_ref().map(Stored::kept);
     if !(typed.quiet || typed.json) {
@@ -92,11 +94,15 @@ pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
     let scenarios: Vec<&Scenario> = comparison.all.iter().map(|candidate| &candidate.scenario).collect();
     stored::keep_only(&scenarios, &directory)?;
     if typed.json {
-        return comparison.json(out).map_err(unwritten);
+        comparison.json(out).map_err(unwritten)?;
+    } else {
+        comparison.text(out).map_err(unwritten)?;
+        let place = directory.display();
+        writeln!(out, "\nwrote {PAGE}, comparison.svg and the results of each into {place}")
+            .map_err(unwritten)?;
     }
-    comparison.text(out).map_err(unwritten)?;
-    writeln!(out, "\nwrote {PAGE}, comparison.svg and the results of each into {}", directory.display())
-        .map_err(unwritten)
+    served.show(&page, stop);
+    Ok(())
 }
 
 /// Returns the scenario of each contender. All scenarios are checked before the first run.

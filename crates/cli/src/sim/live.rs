@@ -1,4 +1,4 @@
-//! `sim run --page`: the page of a simulation, for browsers.
+//! `sim run --page`: the page of a simulation, for browsers; and the pages of results of other commands.
 
 use super::running::refused;
 use crate::course::Point;
@@ -33,7 +33,23 @@ impl Live {
     /// # Errors
     /// When the address cannot be used.
     pub fn open(at: SocketAddr, is_json: bool, out: &mut impl Write) -> Result<Live, Failure> {
-        let page = Page::of_simulation(at)?;
+        Live::announced(Page::of_simulation(at)?, is_json, out)
+    }
+
+    /// Starts the server of a command whose results are one page, and prints its address.
+    ///
+    /// # Errors
+    /// When the address cannot be used.
+    pub fn of_results(
+        at: SocketAddr,
+        command: &'static str,
+        is_json: bool,
+        out: &mut impl Write,
+    ) -> Result<Live, Failure> {
+        Live::announced(Page::of_results(at, command)?, is_json, out)
+    }
+
+    fn announced(page: Page, is_json: bool, out: &mut impl Write) -> Result<Live, Failure> {
         for (serves, url) in page.urls() {
             match is_json {
                 true => json::write(out, &Line::page(url)).and_then(|()| out.flush()).map_err(unwritten)?,
@@ -63,6 +79,12 @@ impl Live {
     /// Returns the page as a file that opens without a server.
     pub fn file(&self) -> (String, Vec<u8>) {
         (FILE.to_owned(), self.0.file().into_bytes())
+    }
+
+    /// Shows the results, and serves them until Enter or a signal, if a person is at the keyboard.
+    pub fn show_results(&self, html: String, stop: &AtomicBool) {
+        self.0.publish(html);
+        self.stay(stop);
     }
 
     /// Serves the page until Enter or a signal, if a person is at the keyboard.

@@ -8,7 +8,7 @@
 //! | `outlook` | forecast before the first run |
 //! | [`files`] | files of results and figures |
 //! | `traces` | the trace of a run |
-//! | `live` | the page of a run, for browsers |
+//! | `live` `served` | the page of a run, or of results, for browsers |
 //! | `stored` | finished runs, with which an interrupted command resumes |
 //! | `twin` | the scenario of a real session |
 //! | `hurst` `series` | self-similarity of a series, and reading it |
@@ -26,6 +26,7 @@ mod outlook;
 pub mod repro;
 pub mod running;
 mod series;
+pub mod served;
 mod stored;
 pub mod table;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::args::{ReproCommand, ReproList, ReproRun, ReproVerify};
 use super::running::{ProgressOutput, RunPrinter, mistaken, refused};
+use super::served::Served;
 use super::{files, verdict};
 use crate::failure::{Failure, unwritten};
 use crate::json;
@@ -106,6 +107,7 @@ fn output_options(quiet: bool) -> ProgressOutput {
 
 fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     let entry = find(&typed.id).map_err(SimUsage::from)?;
+    let served = Served::open(&typed.shown, "repro run", typed.json, out)?;
     let began = Instant::now();
     let done = {
         let printer = RunPrinter::new(output_options(typed.quiet), &entry.id, stop);
@@ -117,14 +119,13 @@ fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), 
     let mut written = Vec::new();
     let out_of_id = || PathBuf::from(format!("{}-results", entry.id.replace('/', "-")));
     let directory = typed.out.clone().or_else(|| (typed.plot || typed.pdf).then(out_of_id));
+    let html = page::html(std::slice::from_ref(&done), &format!("{}: {}", entry.id, entry.about));
     if let Some(directory) = directory.as_ref().filter(|_| !done.figures.is_empty()) {
-        let heading = format!("{}: {}", entry.id, entry.about);
-        let html = page::html(std::slice::from_ref(&done), &heading);
         let mut others = files::svg(&done.figures);
         if typed.pdf {
             others.extend(files::pdf(&done.figures));
         }
-        others.push(("index.html".into(), html.into_bytes()));
+        others.push(("index.html".into(), html.clone().into_bytes()));
         let results = done.run.as_ref().map(|run| &run.results);
         written = files::run(results, &others, directory, typed.running.threads, took)?;
     }
@@ -140,6 +141,7 @@ fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), 
             writeln!(out, "nothing is written: {} has no figure", entry.id).map_err(unwritten)?;
         }
     }
+    served.show(&html, stop);
     decide(&done.outcome, typed.quick, out, typed.json)
 }
 

@@ -187,6 +187,32 @@ fn trace_of_a_run_explains_its_rate() {
     }
 }
 
+#[test]
+#[cfg(feature = "page")]
+fn page_of_results_is_served_when_the_runs_have_finished() {
+    use crate::page::tests::{ask_at, browsed};
+    let mut printed = Vec::new();
+    let live = super::live::Live::of_results(([127, 0, 0, 1], 0).into(), "compare", true, &mut printed);
+    let live = live.expect("loopback has free ports");
+    let line: serde_json::Value = serde_json::from_slice(&printed).expect("one line");
+    let url = line["url"].as_str().expect("an address");
+    let at = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix('/')).expect("no token");
+    let at = at.parse().expect("an address");
+    let (head, waiting) = ask_at(at, "GET / HTTP/1.1\r\nHost: localhost");
+    assert!(
+        waiting.contains("The runs are not finished") && waiting.contains("http-equiv=\"refresh\""),
+        "{waiting}"
+    );
+    assert!(head.contains("default-src 'none'; style-src 'unsafe-inline'"), "{head}");
+    let html = faircast_experiments::report::html::page("Results", "<h1>ORMCC &lt;b&gt;</h1>");
+    live.show_results(html.clone(), &AtomicBool::new(false));
+    assert_eq!(ask_at(at, "GET / HTTP/1.1\r\nHost: localhost").1, html);
+    assert!(ask_at(at, "GET /state HTTP/1.1\r\nHost: localhost").0.starts_with("http/1.1 404"));
+    assert!(ask_at(at, "GET / HTTP/1.1\r\nHost: attacker.example").0.starts_with("http/1.1 403"));
+    let Some(dom) = browsed(url) else { return };
+    assert!(dom.contains("<h1>ORMCC &lt;b&gt;</h1>"), "{dom}");
+}
+
 /// The page of a simulation in a browser, from the server and as a file: its numbers equal those of the run.
 #[test]
 #[cfg(feature = "page")]
