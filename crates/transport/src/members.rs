@@ -603,8 +603,8 @@ impl MemberRecord {
     }
 
     /// Returns the path to the member, for traces.
-    const fn path(&self) -> Path {
-        Path { receivers: self.receivers, loss: self.loss, round_trip: self.round_trip }
+    fn path(&self) -> Path {
+        Path { receivers: self.counted(), loss: self.loss, round_trip: self.round_trip }
     }
 
     const SLOW_WINDOW: Span = Span::from_secs(3);

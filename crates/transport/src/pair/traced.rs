@@ -2,7 +2,7 @@
 
 use super::tree::{branch, schemes};
 use super::*;
-use crate::event::{Condition, Counts, RateCut, ReceiverState, SendReport};
+use crate::event::{Condition, Counts, RateCut, ReceiverOutcome, ReceiverState, SendReport};
 use crate::relay::RouterKind;
 use faircast_core::schemes::{CATALOGUE, Feedback};
 use faircast_core::time::Rate;
@@ -379,6 +379,19 @@ fn relays_trace_their_branches_and_receivers_their_parents() {
         assert!(moved.iter().all(|event| event.text("reason") == "silent"), "{name}: {moved:?}");
         let at_relays = events.all("join", "member joined").filter(|event| event.text("role") == "relay");
         assert_eq!(at_relays.count(), 2 + moved.len(), "{name}");
+        let verified =
+            tree.sources[0].report().each.iter().filter(|one| one.outcome == ReceiverOutcome::Verified);
+        assert_eq!(
+            verified.map(|one| one.receivers).sum::<u64>(),
+            2,
+            "{name}: the receivers below relays count"
+        );
+        let done = events.all("join", "member left").filter(|event| event.text("reason") == "done");
+        let at_source = done.filter(|event| event.text("role") == "source");
+        assert_eq!(at_source.map(|event| event.number("receivers")).sum::<f64>(), 2.0, "{name}");
+        let ended = events.all("session", "session ended").filter(|event| event.text("role") == "relay");
+        let sent: Vec<f64> = ended.map(|event| event.number("packets") * event.number("seconds")).collect();
+        assert!(!sent.is_empty() && sent.iter().all(|sent| *sent > 0.0), "{name}: {sent:?}");
     }
 }
 

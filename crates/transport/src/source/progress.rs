@@ -236,7 +236,7 @@ impl SourceSession {
                 host: member.host.clone(),
                 address: Some(member.address),
                 outcome,
-                receivers: member.receivers.into(),
+                receivers: member.counted().into(),
                 verified_bytes: member.verified_bytes,
                 resumed_bytes: member.resumed_bytes,
                 duration: receiving.into(),
