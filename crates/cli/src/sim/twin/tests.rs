@@ -231,6 +231,8 @@ fn traces_without_a_twin_are_refused_with_the_reason() {
         .replace("session_started", "session_found");
     let receiver = refusal(&receiver, None);
     assert!(receiver.contains("trace of a receiver") && receiver.contains("its source"), "{receiver}");
+    let idle = refusal(&whole.replace("session_started", "member_found"), None);
+    assert!(idle.contains("no session of it has begun to send"), "{idle}");
     let nothing = refusal(whole.lines().next().expect("a header"), None);
     assert!(nothing.contains("has no sessions"), "{nothing}");
     let unknown = refusal(&whole, Some("other"));

@@ -45,6 +45,7 @@ fn chosen<'a>(path: &Path, story: &'a Story, name: Option<&str>) -> Result<&'a q
     let why = match () {
         () if !all.is_empty() => format!("choose one session of the trace with --session: {all}"),
         () if story.sessions.is_empty() => "the trace has no sessions".to_owned(),
+        () if story.sessions.iter().all(|one| one.role != "receiver") => "no session of it has begun to send".to_owned(),
         () => "it is the trace of a receiver, which does not measure round trips and the limits of the rate; use the trace of its source"
             .to_owned(),
     };
