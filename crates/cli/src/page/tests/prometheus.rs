@@ -4,6 +4,7 @@ use super::{Of, Page, progress, receivers, traffic};
 use faircast::Event;
 use faircast::event::{Counts, Progress, Queues, RefusedPackets};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -100,6 +101,7 @@ fn prometheus_answers_the_dashboard_and_evaluates_the_alerts() {
         std::fs::read_to_string(crate::schema::docs("monitoring/grafana.json")).expect("it is there");
     let dashboard: Value = serde_json::from_str(&dashboard).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels");
+    assert_is_a_dashboard(&dashboard, panels);
     let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().expect("targets"));
     let queries: Vec<&str> = targets.map(|target| target["expr"].as_str().expect("a query")).collect();
     assert!(queries.len() > 20, "{queries:?}");
@@ -116,6 +118,32 @@ fn prometheus_answers_the_dashboard_and_evaluates_the_alerts() {
     assert!(rules.len() == 6 && unhealthy.is_empty(), "{unhealthy:?}");
     let pending = |name: &str| rules.iter().any(|rule| rule["name"] == name && rule["state"] != "inactive");
     assert!(pending("FaircastReceiverSilent") && !pending("FaircastSourceIdle"), "{rules:?}");
+}
+
+/// Checks what Grafana needs of a dashboard: distinct panels that lie in its grid of 24 columns and not over one another, distinct
+/// queries, and a data source that the user chooses.
+fn assert_is_a_dashboard(dashboard: &Value, panels: &[Value]) {
+    let source = json!({ "type": "prometheus", "uid": "${source}" });
+    let variables = dashboard["templating"]["list"].as_array().expect("variables");
+    assert!(
+        variables.iter().any(|one| one["name"] == "source" && one["type"] == "datasource"),
+        "{variables:?}"
+    );
+    let (mut ids, mut taken) = (BTreeSet::new(), BTreeSet::new());
+    for panel in panels {
+        let [x, y, w, h] =
+            ["x", "y", "w", "h"].map(|name| panel["gridPos"][name].as_u64().expect("a number"));
+        let mut cells = (x..x + w).flat_map(|column| (y..y + h).map(move |row| (column, row)));
+        assert!(x + w <= 24 && cells.all(|cell| taken.insert(cell)), "{panel}");
+        assert!(ids.insert(panel["id"].as_u64()) && panel["datasource"] == source, "{panel}");
+        let targets = panel["targets"].as_array().expect("targets");
+        let refs: BTreeSet<_> =
+            targets.iter().map(|target| target["refId"].as_str().expect("a name")).collect();
+        assert!(
+            refs.len() == targets.len() && targets.iter().all(|target| target["datasource"] == source),
+            "{panel}"
+        );
+    }
 }
 
 /// Stores numbers of all metrics that the dashboard shows.
