@@ -207,9 +207,9 @@ impl Bench {
     fn what(&self) -> String {
         let (silent, all) = self.silent();
         format!(
-            "{all} runs of {} s, including a warm-up of a fifth, with {} seeds. In {silent} of these runs a queue did not act.",
+            "{all} runs of {} s, including a warm-up of a fifth, with {}. In {silent} of these runs a queue did not act.",
             self.seconds,
-            self.seeds.len()
+            if self.seeds.len() == 1 { "1 seed".to_owned() } else { format!("{} seeds", self.seeds.len()) }
         )
     }
 
