@@ -150,6 +150,8 @@ fn invalid_arguments_cause_exit_code_2_and_a_hint() {
         (vec!["sim", "run", "lab.toml", "--seeds", "0"], "not a number of seeds"),
         (vec!["sim", "run", "lab.toml", "--shard", "3/2"], "a shard is written as"),
         (vec!["repro", "run", "000/fig-9.9"], "repro list"),
+        (vec!["sim", "new", "dumbbell", "--session", "x"], "cannot be used with"),
+        (vec!["sim", "new", "--from-trace", "lab.toml"], "lab.toml is not a trace"),
         (vec!["repro", "verify", "000/fig-2.19", "000/fig-9"], "repro list"),
         (vec!["sim", "run", "lab.toml", "--metrics", "tcp.rtt"], "error: lab.toml cannot be run: 1 mistake"),
         (vec!["sim", "run", "lab.toml", "--set", "duration=60"], "error: lab.toml cannot be run: 1 mistake"),

@@ -216,7 +216,7 @@ pub struct SimNew {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "original", conflicts_with_all = ["template", "list"])]
     pub from_trace: Option<PathBuf>,
     /// Session of the trace, by its name, or by the address of a relay's branch
-    #[arg(long, value_name = "NAME", requires = "from_trace")]
+    #[arg(long, value_name = "NAME", requires = "from_trace", conflicts_with_all = ["template", "list", "from_report"])]
     pub session: Option<String>,
     /// Leave this receiver out of the twin; repeatable
     #[arg(long, value_name = "HOST", requires = "original")]
