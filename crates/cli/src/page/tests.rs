@@ -399,7 +399,7 @@ fn browser_shows_the_numbers_of_the_events() {
         shown(&format!("data-name=\"{name}\" data-value=\"{value}\""));
     }
     shown("data-name=\"other_bps\" data-value=\"5000000\">5.00 Mbit/s, 63 % of all<");
-    shown("Other traffic sent by eth0, TCP too");
+    shown("Other traffic sent by eth0, TCP included");
     shown("7.0 s: cut from 6.00 Mbit/s to 3.00 Mbit/s, loss reported by lab-07");
     shown("relay-b: 1 of 5 receivers done");
     shown("3: 2 replayed, 1 damaged or no packet");

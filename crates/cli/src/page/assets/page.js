@@ -188,7 +188,7 @@
   }
 
   // The interface counts all that it carries. Headers and times of counts differ a little, so a small difference is no number.
-  const beside = (one, at_source) => `Other traffic ${at_source ? "sent" : "received"} by ${one.traffic?.interface}, TCP too`;
+  const beside = (one, at_source) => `Other traffic ${at_source ? "sent" : "received"} by ${one.traffic?.interface}, TCP included`;
   function others(one) {
     const { other_bps, all_bps } = one.traffic ?? {};
     if (other_bps == null) return "–";
