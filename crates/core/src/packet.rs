@@ -525,6 +525,9 @@ pub struct Arrival {
     pub size: u16,
     /// Number of packets that this arrival reveals as lost. The driver detects gaps (`delivery::gaps`).
     pub lost: u32,
+    /// Number of packets that this arrival reveals as lost, but whose loss is not a sign of congestion
+    /// ([`crate::estimate::LossCauses`]). `lost` does not include them, and an arrival reveals only one of the two kinds.
+    pub excused: u32,
     /// Whether the packet has an ECN congestion mark.
     pub marked: bool,
     /// Whether the packet number is not above the highest received one: the packet is a duplicate or reordered.

@@ -1,8 +1,14 @@
 //! The list of foreign wire formats.
 
 use crate::{Configuration, Error, Event, Stop};
-use faircast_driver::format::{Declaration, Format as _, Outcome, ReceiverRequest, Refused, SourceRequest};
+use faircast_core::rate::Losses;
+use faircast_driver::format::{
+    Declaration, Feature, Format as _, Outcome, ReceiverRequest, Refused, SourceRequest,
+};
 use serde::Serialize;
+
+/// Reason for refusing the option `loss=tolerant` of schemes.
+const UNTOLD: &str = "its receivers take every loss for congestion; leave out loss=tolerant";
 
 /// Takes one line per format: the name of its variant, the module of this crate that exports the format, the crate that
 /// implements it, and the type in that crate that declares it.
@@ -64,6 +70,9 @@ macro_rules! formats {
             /// # Errors
             /// When the request is impossible or contradicts itself.
             pub fn source(self, asked: SourceRequest) -> Result<FormatSource, Refused> {
+                if asked.scheme.is_some_and(|scheme| scheme.sending().losses == Losses::Queued) {
+                    return Err(Refused::Feature { feature: Feature::Scheme, why: UNTOLD });
+                }
                 match self {
                     $(Format::$variant => <$krate::$format>::source(asked).map(FormatSource::$variant),)*
                 }
@@ -142,6 +151,20 @@ formats! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Content;
+    use faircast_driver::format::SourcePlace;
+
+    #[test]
+    fn loss_tolerance_is_refused_in_every_foreign_format() {
+        for format in Format::ALL {
+            let content = Content::Paths(vec!["file".into()]);
+            let mut asked = SourceRequest::new(SourcePlace::default(), content);
+            asked.scheme = "tfmcc,loss=tolerant".parse().ok();
+            assert!(asked.scheme.is_some());
+            let refused = format.source(asked).expect_err("its receivers do not observe delays");
+            assert_eq!(refused, Refused::Feature { feature: Feature::Scheme, why: UNTOLD }, "{format:?}");
+        }
+    }
     use std::collections::BTreeSet;
 
     #[test]

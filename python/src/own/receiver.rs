@@ -110,7 +110,7 @@ impl node::Receiver for Receiver {
             (self.newest, self.lost) = ((data.seq, cx.now), arrival.lost);
         }
         let now = cx.now.as_secs_f64();
-        let Arrival { size, lost, marked, late } = arrival;
+        let Arrival { size, lost, marked, late, .. } = arrival;
         let (seq, sent_at, rate) = (data.seq.0, data.sent_at.as_secs_f64(), data.rate);
         let mark = Representative::of(&data.mark);
         let packet = Data { seq, sent_at, rate, size, lost, marked, late, mark };

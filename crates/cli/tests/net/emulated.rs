@@ -51,3 +51,32 @@ fn distant_receivers_get_a_file_despite_loss_and_a_bottleneck() {
     let once = 3_000_000.0 / source.number("seconds") * 8.0;
     assert!(once < 8e6, "{once} bit/s through 8 Mbit/s: {source:?}");
 }
+
+/// A long path that loses packets at random, whose queue stays empty.
+const LOSSY: &str = "
+    host source
+    host lossy groups=all
+    link source lossy rate=100M delay=50ms loss=bernoulli,0.02";
+
+/// Needs a kernel: delays of datagrams between the clocks and sockets of two processes.
+#[test]
+fn losses_without_a_queue_hardly_cut_a_tolerant_rate() {
+    let Some(root) = require_root() else { return };
+    let lab = must(EmulatedLab::shared(&root, LOSSY));
+    let directory = must(tempfile::Builder::new().prefix("faircast-net-").tempdir());
+    let path = |name: &str| directory.path().join(name).to_str().expect("the names are plain").to_owned();
+    let content = noise("lossy", 8_000_000);
+    must(std::fs::write(path("file"), &content));
+    let (file, out, group) = (path("file"), path("out"), "239.255.70.12:5777");
+    let args = ["recv", "--json", "--group", group, "--host", "lossy", "--out", &out];
+    let mut receiver = Running::start(lab.host("lossy"), &args);
+    must(receiver.task.wait_for("\"opened\"", Duration::from_secs(20)));
+    let cc = ["--cc", "ormcc,loss=tolerant", "--max", "20M"];
+    let args = ["send", &file, "--json", "--no-key", "--group", group, "--expect", "1"];
+    let source = Running::start(lab.host("source"), &[&args[..], &cc].concat()).succeeds(60);
+    receiver.succeeds(10);
+    assert!(must(std::fs::read(path("out/file"))) == content, "other bytes");
+    let report = must(lab.stop());
+    let lost = report.links.iter().map(|(_, link)| link.lost).sum::<u64>();
+    assert!(lost > 50 && source.number("cuts") < lost as f64 / 4.0, "{lost} lost: {source:?}");
+}

@@ -3,6 +3,7 @@
 pub mod accumulation;
 pub mod ewma;
 pub mod group_rtt;
+pub mod loss_causes;
 pub mod prediction;
 pub mod round_trip;
 pub mod rtt;
@@ -11,6 +12,7 @@ pub mod throughput;
 pub use accumulation::{Accumulation, ControlClock, Measuring};
 pub use ewma::Ewma;
 pub use group_rtt::GroupRtt;
+pub use loss_causes::LossCauses;
 pub use round_trip::RoundTrip;
 pub use rtt::SendHistory;
 pub use throughput::Throughput;

@@ -21,6 +21,6 @@ pub use cut_gate::CutGate;
 pub use equation::{Averaging, Equation};
 pub use pacer::{CatchUp, Pacer};
 pub use policy::{AnyPolicy, Congestion, Operating, POLICIES, PolicyChoice, PolicyFactory, RatePolicy};
-pub use send_controller::{Growth, SendController, Sending, Start};
+pub use send_controller::{Growth, Losses, SendController, Sending, Start};
 pub use start::{Doubling, StartUp};
 pub use start_up_receiver::StartUpReceiver;

@@ -33,6 +33,8 @@ pub struct Sending {
     pub rtt_max_memory: Option<Span>,
     /// Start of the session.
     pub start: Start,
+    /// The losses that receivers take for congestion.
+    pub losses: Losses,
     /// Minimum and maximum rate.
     pub bounds: Bounds,
     /// Whether the rate stops growing while it is not fully used, and falls while the application has nothing to send.
@@ -54,6 +56,15 @@ pub enum Start {
     Doubling(Doubling),
 }
 
+/// The losses that receivers take for congestion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Losses {
+    /// Every loss.
+    All,
+    /// The losses near which packets are queued on the path ([`crate::estimate::LossCauses`]).
+    Queued,
+}
+
 impl Sending {
     /// Returns the parameters of the theses' simulations: packets of 1000 bytes and linear start. A silent group does not stop
     /// the source.
@@ -66,6 +77,7 @@ impl Sending {
             min_rtt: Span::from_micros(100),
             rtt_max_memory: None,
             start: Start::Linear,
+            losses: Losses::All,
             bounds: Bounds { min: slowest, max: Rate::UNLIMITED },
             idle_guard: Guard::On,
             silent_group_guard: Guard::Off,

@@ -141,7 +141,7 @@ impl Bench<'_> {
         let late = number <= self.numbers.0;
         self.numbers.0 = self.numbers.0.max(number);
         let data = Data { rate: 1e6, ..data(number as u64, self.now, self.scheme.mark()) };
-        let arrival = Arrival { size: 1000, lost, marked, late };
+        let arrival = Arrival { size: 1000, lost, excused: 0, marked, late };
         self.call(|relay, cx| relay.on_data(&data, Layer(0), arrival, cx));
     }
 

@@ -4,7 +4,7 @@ use super::{CATALOGUE, Scheme};
 use crate::node::{RelaySpec, RouterSpec};
 use crate::packet::{Flags, Mark};
 use crate::rate::start::Doubling;
-use crate::rate::{Bounds, Sending, Start};
+use crate::rate::{Bounds, Losses, Sending, Start};
 use crate::spec::{self, Described, Field, NumberRange, Opt, SpecError};
 use crate::time::Span;
 use std::fmt;
@@ -111,6 +111,30 @@ pub(super) const fn common_of<C: Configure>() -> [Opt<C>; 3] {
     ]
 }
 
+/// Returns the option that selects the losses which count, for schemes that have it.
+const fn losses_of<C: Configure>() -> Option<Opt<C>> {
+    if !C::TOLERATES_LOSSES {
+        return None;
+    }
+    Some(Opt::other(
+        "loss",
+        "congestion | tolerant",
+        |config: &C| match config.sending().losses {
+            Losses::All => "congestion".into(),
+            Losses::Queued => "tolerant".into(),
+        },
+        |config, losses| {
+            config.sending_mut().losses = match losses {
+                "congestion" => Losses::All,
+                "tolerant" => Losses::Queued,
+                _ => return None,
+            };
+            Some(())
+        },
+        "whether every loss is congestion, or only a loss near which packets are queued",
+    ))
+}
+
 const fn initial_rtt<C: Configure>() -> Field<C, Span> {
     Field {
         get: |config| Some(config.sending().initial_rtt),
@@ -157,6 +181,8 @@ pub(super) trait Configure: Sized + 'static {
     const MORE: &'static [Opt<Self>] = &[];
     /// The kind of mark in all packets of the scheme.
     const MARK: Mark = Mark::None;
+    /// Whether the scheme has the option `loss`: it has one rate, and only its receivers detect losses.
+    const TOLERATES_LOSSES: bool = matches!(Self::ENTRY.layers, LayerRates::One);
     /// Returns the configuration of the paper.
     fn published() -> Self;
     /// Returns the configuration for a real network.
@@ -399,8 +425,8 @@ impl Scheme {
     /// Returns the value of an option as text; empty if the scheme does not have the option.
     pub fn get(&self, option: &str) -> String {
         fn of<C: Configure>(config: &C, name: &str) -> String {
-            let common = common_of::<C>();
-            let mut all = common.iter().chain(C::OPTIONS).chain(C::MORE);
+            let (common, losses) = (common_of::<C>(), losses_of::<C>());
+            let mut all = common.iter().chain(C::OPTIONS).chain(C::MORE).chain(&losses);
             all.find(|option| option.name == name).map_or(String::new(), |option| option.get(config))
         }
         each!(self, Scheme, config => of(config, option))
@@ -409,7 +435,7 @@ impl Scheme {
     /// Returns the scheme's options without the common ones.
     pub fn own_options(&self) -> Vec<Described> {
         fn of<C: Configure>(_: &C) -> Vec<Described> {
-            C::OPTIONS.iter().chain(C::MORE).map(Opt::described).collect()
+            C::OPTIONS.iter().chain(C::MORE).chain(&losses_of::<C>()).map(Opt::described).collect()
         }
         each!(self, Scheme, config => of(config))
     }
@@ -429,8 +455,8 @@ impl Scheme {
             return config.own.options().to_owned();
         }
         fn of<C: Configure>(config: &C) -> String {
-            let (preset, common) = (transport::<C>(), common_of::<C>());
-            let all = common.iter().chain(C::OPTIONS).chain(C::MORE);
+            let (preset, common, losses) = (transport::<C>(), common_of::<C>(), losses_of::<C>());
+            let all = common.iter().chain(C::OPTIONS).chain(C::MORE).chain(&losses);
             let values = all.map(|option| (option.name, option.get(config), option.get(&preset)));
             let changed = values.filter(|(_, value, default)| value != default);
             changed.map(|(name, value, _)| format!("{name}={value}")).collect::<Vec<_>>().join(",")
@@ -446,7 +472,8 @@ impl FromStr for Scheme {
     fn from_str(text: &str) -> Result<Scheme, SpecError> {
         fn of<C: Configure>(config: &mut C, options: &str) -> Result<(), SpecError> {
             let name = format!("scheme {}", C::ENTRY.name);
-            spec::configure(config, options, &name, &[&common_of(), C::OPTIONS, C::MORE])
+            let losses = losses_of();
+            spec::configure(config, options, &name, &[&common_of(), C::OPTIONS, C::MORE, losses.as_slice()])
         }
         if let Some(own) = Scheme::own(text) {
             return own;

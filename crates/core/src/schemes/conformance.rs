@@ -494,6 +494,7 @@ fn receiver_trace(scheme: &Scheme, packets: &[Packet], spurious: Spurious) -> Tr
         let seq = newest + i64::from(packet.step);
         let lost = (seq - newest - 1).max(0) as u32;
         let late = seq <= newest;
+        let (lost, excused) = if packet.flags == 2 { (0, lost) } else { (lost, 0) };
         newest = newest.max(seq);
         let data = Data {
             seq: Seq(seq.max(0) as u64),
@@ -504,7 +505,7 @@ fn receiver_trace(scheme: &Scheme, packets: &[Packet], spurious: Spurious) -> Tr
             signal: packet.signal(),
             mark: packet.mark(scheme),
         };
-        let arrival = Arrival { size: SIZE, lost, marked: packet.marked == 0, late };
+        let arrival = Arrival { size: SIZE, lost, excused, marked: packet.marked == 0, late };
         call(&mut receiver, now, &|receiver, cx| receiver.on_data(&data, Layer(0), arrival, cx));
     }
     call(&mut receiver, now, &|receiver, cx| receiver.on_leave(cx));
@@ -555,6 +556,9 @@ mod tests {
                 |options: &str| -> Scheme { format!("{},{options}", entry.name).parse().expect("valid") };
             let seed = parsed("preset=published");
             all.push(seed);
+            if seed.own_options().iter().any(|option| option.name == "loss") {
+                all.push(parsed("loss=tolerant").with_packet_size(SIZE).with_short_history());
+            }
             all.push(parsed("preset=transport").with_packet_size(SIZE).with_short_history());
             all.push(parsed("preset=published,start=doubling").with_bounds(limited));
         }

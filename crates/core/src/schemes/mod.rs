@@ -38,9 +38,9 @@ macro_rules! schemes {
             Own(own::Source),
         }
 
-        /// The receiver of any scheme.
+        /// The receiver's part of any scheme.
         #[derive(Debug)]
-        pub enum AnyReceiver {
+        pub enum ReceiverPart {
             $($(#[$doc])+ $variant($module::Receiver),)+
             /// The receiver of a scheme of another crate.
             Own(own::Receiver),
@@ -68,10 +68,11 @@ macro_rules! schemes {
 
             /// Creates a receiver.
             pub fn receiver(&self, me: ReceiverId) -> AnyReceiver {
-                match self {
-                    $(Scheme::$variant(config) => AnyReceiver::$variant($module::Receiver::new(me, config)),)+
-                    Scheme::Own(config) => AnyReceiver::Own(own::Receiver::new(me, config)),
-                }
+                let part = match self {
+                    $(Scheme::$variant(config) => ReceiverPart::$variant($module::Receiver::new(me, config)),)+
+                    Scheme::Own(config) => ReceiverPart::Own(own::Receiver::new(me, config)),
+                };
+                AnyReceiver { part, causes: self.sending().losses.causes() }
             }
         }
 
@@ -128,8 +129,10 @@ mod star_tests;
 
 pub use catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 
+use crate::estimate::LossCauses;
 use crate::node::{Cx, Departure, Observation, Receiver, Source, SourceControl, Stamp, Windows};
 use crate::packet::{Arrival, Data, Echo, Layer, Order, ReceiverId, Report};
+use crate::rate::Losses;
 use crate::spec::SpecError;
 use crate::time::{Rate, Span, Time};
 
@@ -137,6 +140,23 @@ impl Scheme {
     /// Reads a scheme of another crate; `None` if the text names no such scheme.
     fn own(text: &str) -> Option<Result<Scheme, SpecError>> {
         own::SCHEMES.read(text, ',').map(|own| own.map(|own| Scheme::Own(own::Config::new(own))))
+    }
+}
+
+/// The receiver of any scheme.
+#[derive(Debug)]
+pub struct AnyReceiver {
+    part: ReceiverPart,
+    /// Decides which losses the scheme receives as losses; `None`: all.
+    causes: Option<Box<LossCauses>>,
+}
+
+impl Losses {
+    fn causes(self) -> Option<Box<LossCauses>> {
+        match self {
+            Losses::All => None,
+            Losses::Queued => Some(Box::default()),
+        }
     }
 }
 
@@ -195,12 +215,12 @@ impl Source for AnySource {
 impl AnyReceiver {
     #[inline(never)]
     fn on_data_of_others(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
-        each!(self, AnyReceiver, receiver => receiver.on_data(data, layer, arrival, cx))
+        each!(&mut self.part, ReceiverPart, receiver => receiver.on_data(data, layer, arrival, cx))
     }
 
     #[inline(never)]
     fn deadline_of_others(&self) -> Time {
-        each!(self, AnyReceiver, receiver => receiver.deadline())
+        each!(&self.part, ReceiverPart, receiver => receiver.deadline())
     }
 }
 
@@ -209,33 +229,37 @@ impl Receiver for AnyReceiver {
     // other schemes need.
     #[inline]
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
-        match self {
-            AnyReceiver::Ormcc(receiver) => receiver.on_data(data, layer, arrival, cx),
-            other => other.on_data_of_others(data, layer, arrival, cx),
+        let arrival = match &mut self.causes {
+            Some(causes) => causes.judge(data, arrival, cx.now),
+            None => arrival,
+        };
+        match &mut self.part {
+            ReceiverPart::Ormcc(receiver) => receiver.on_data(data, layer, arrival, cx),
+            _ => self.on_data_of_others(data, layer, arrival, cx),
         }
     }
 
     #[inline]
     fn deadline(&self) -> Time {
-        match self {
-            AnyReceiver::Ormcc(receiver) => receiver.deadline(),
-            other => other.deadline_of_others(),
+        match &self.part {
+            ReceiverPart::Ormcc(receiver) => receiver.deadline(),
+            _ => self.deadline_of_others(),
         }
     }
 
     fn on_order(&mut self, order: &Order, cx: &mut Cx<'_>) {
-        each!(self, AnyReceiver, receiver => receiver.on_order(order, cx))
+        each!(&mut self.part, ReceiverPart, receiver => receiver.on_order(order, cx))
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        each!(self, AnyReceiver, receiver => receiver.on_deadline(cx))
+        each!(&mut self.part, ReceiverPart, receiver => receiver.on_deadline(cx))
     }
 
     fn on_leave(&mut self, cx: &mut Cx<'_>) {
-        each!(self, AnyReceiver, receiver => receiver.on_leave(cx))
+        each!(&mut self.part, ReceiverPart, receiver => receiver.on_leave(cx))
     }
 
     fn suppressed(&self) -> u32 {
-        each!(self, AnyReceiver, receiver => receiver.suppressed())
+        each!(&self.part, ReceiverPart, receiver => receiver.suppressed())
     }
 }

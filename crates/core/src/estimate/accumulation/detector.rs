@@ -83,7 +83,7 @@ impl Detector {
     fn notice_pause(&mut self, data: &Data, arrival: Arrival) {
         let passed = data.sent_at.since(self.newest_sent);
         if passed > PAUSE && data.rate > 0.0 {
-            let packets = 1 + u64::from(arrival.lost);
+            let packets = 1 + u64::from(arrival.lost) + u64::from(arrival.excused);
             let expected = data.sent_rate().span_of(u64::from(arrival.size) * packets);
             if passed > expected * PAUSE_PACKETS {
                 self.accumulation.remeasure();

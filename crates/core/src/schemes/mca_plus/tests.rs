@@ -4,7 +4,7 @@ use super::*;
 use crate::node::{Receiver as _, Source as _, SourceControl};
 use crate::packet::{Arrival, Cause, Data, Echo, Mark, ReceiverId, ReportContent, Seq, Signal};
 use crate::schemes::bench::{Bench, Ear, Path, Star, data, receiver_id};
-use crate::schemes::{AnyReceiver, Scheme};
+use crate::schemes::{ReceiverPart, Scheme};
 use crate::time::{Rate, Span, Time};
 
 fn at(secs: f64) -> Time {
@@ -341,8 +341,8 @@ fn sixty_four_receivers_send_few_more_reports_than_one() {
     let scheme: Scheme = "mca-plus,preset=published".parse().expect("a scheme");
     let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 200_000); 64], 5);
     star.run_until(at(200.0));
-    let counts = star.leaves.iter().map(|leaf| match &leaf.receiver {
-        AnyReceiver::McaPlus(receiver) => receiver.counts(),
+    let counts = star.leaves.iter().map(|leaf| match &leaf.receiver.part {
+        ReceiverPart::McaPlus(receiver) => receiver.counts(),
         other => panic!("{other:?}"),
     });
     let (sent, held) = counts.fold((0, 0), |sum, c| (sum.0 + c.sent, sum.1 + c.suppressed));

@@ -154,6 +154,8 @@ configuration! {
     impl Configure for Config {
         sending: sending;
         const ENTRY: Entry = ENTRY;
+        // Parents detect losses by acknowledgements.
+        const TOLERATES_LOSSES: bool = false;
         const MARK: Mark = Mark::Window { window: 1.0, rtt: 0.0 };
 
         fn agents(&self) -> Option<&dyn RelaySpec> {

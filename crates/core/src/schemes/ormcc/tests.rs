@@ -6,7 +6,7 @@ use crate::packet::{Arrival, Cause, Data, Echo, Flags, Layer, Mark, ReceiverId, 
 use crate::rate::Start;
 use crate::rng::Rng;
 use crate::schemes::bench::{self, Bench, Ear, Path, Star, receiver_id};
-use crate::schemes::{AnyReceiver, Scheme};
+use crate::schemes::{AnyReceiver, ReceiverPart, Scheme};
 use crate::time::{Rate, Span, Time};
 
 fn at(secs: f64) -> Time {
@@ -40,7 +40,7 @@ impl Hand {
     }
 }
 
-const PLAIN: Arrival = Arrival { size: 1000, lost: 0, marked: false, late: false };
+const PLAIN: Arrival = Arrival { size: 1000, lost: 0, excused: 0, marked: false, late: false };
 
 fn data(seq: u64, mark: Mark) -> Data {
     Data { rate: 1e6, ..bench::data(seq, Time::ZERO, mark) }
@@ -342,7 +342,7 @@ fn path(rate: f64, rtt_millis: u64, buffer: u64) -> Path {
 }
 
 fn ormcc_receiver(receiver: &AnyReceiver) -> &Receiver {
-    let AnyReceiver::Ormcc(receiver) = receiver else { panic!("another scheme") };
+    let ReceiverPart::Ormcc(receiver) = &receiver.part else { panic!("another scheme") };
     receiver
 }
 

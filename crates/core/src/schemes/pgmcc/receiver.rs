@@ -39,6 +39,15 @@ struct NewestHeader {
     lost: u32,
 }
 
+impl NewestHeader {
+    /// Returns the bits of the oldest packets that have neither arrived nor count as lost, at most this number.
+    fn oldest_missing(&self, packets: u32) -> u32 {
+        let missing = !self.arrived & !self.lost;
+        let oldest_first = (0..32).rev().filter(|back| missing >> back & 1 == 1);
+        oldest_first.take(packets as usize).fold(0, |bits, back| bits | 1 << back)
+    }
+}
+
 /// The losses within one random delay. One report states all these losses.
 #[derive(Debug, Clone, Copy)]
 struct Losses {
@@ -100,6 +109,9 @@ impl Receiver {
             if arrival.lost > 0 {
                 self.count_losses(arrival.lost);
             }
+            if arrival.excused > 0 {
+                self.excuse(arrival.excused);
+            }
             self.filter.received();
             return true;
         }
@@ -122,9 +134,13 @@ impl Receiver {
     fn count_losses(&mut self, lost: u32) {
         self.filter.lost(lost);
         let Some(header) = &mut self.header else { return };
-        let missing = !header.arrived & !header.lost;
-        let oldest_first = (0..32).rev().filter(|back| missing >> back & 1 == 1);
-        header.lost |= oldest_first.take(lost as usize).fold(0, |bits, back| bits | 1 << back);
+        header.lost |= header.oldest_missing(lost);
+    }
+
+    /// Acknowledges packets that congestion has not lost: the oldest missing packets that do not count as lost yet.
+    fn excuse(&mut self, packets: u32) {
+        let Some(header) = &mut self.header else { return };
+        header.arrived |= header.oldest_missing(packets);
     }
 
     /// Schedules a report of losses, or adds the losses to the pending report.

@@ -217,7 +217,7 @@ impl Ear {
     }
 }
 
-const PLAIN: Arrival = Arrival { size: SIZE, lost: 0, marked: false, late: false };
+const PLAIN: Arrival = Arrival { size: SIZE, lost: 0, excused: 0, marked: false, late: false };
 
 #[test]
 fn an_offer_to_acknowledge_is_withdrawn_when_an_acker_is_named() {

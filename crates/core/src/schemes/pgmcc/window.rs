@@ -4,6 +4,7 @@
 
 use super::config::{Config, Tokens};
 use crate::packet::{ReceiverId, Seq};
+use crate::rate::Losses;
 
 /// Window "W", tokens "T" and the packets without an acknowledgement.
 #[derive(Debug, Clone)]
@@ -13,6 +14,7 @@ pub(in crate::schemes) struct CongestionWindow {
     /// Window in packets below which growth is exponential.
     threshold: f64,
     lost_tokens: Tokens,
+    losses: Losses,
     /// The window is not halved again until a packet above this number is acknowledged.
     suspended_to: Option<u64>,
     /// Packets `next - slots.len() .. next`, indexed by number modulo length. The length doubles if more packets are in flight.
@@ -65,6 +67,7 @@ impl CongestionWindow {
             tokens: 1.0,
             threshold,
             lost_tokens: config.tokens,
+            losses: config.sending.losses,
             suspended_to: None,
             slots: vec![Slot { in_flight: false, acker: None }; FEWEST].into_boxed_slice(),
             oldest: 0,
@@ -176,7 +179,8 @@ impl CongestionWindow {
     }
 
     /// Removes the packets in flight below `seq`, because no bitmap covers them. Packets that `from` should have acknowledged are
-    /// lost. It is unknown whether the other packets have arrived, and their tokens are returned.
+    /// lost, unless `from` excuses losses: then the bitmaps have the losses that count. It is unknown whether the other packets
+    /// have arrived, and their tokens are returned.
     fn settle_before(&mut self, seq: u64, from: ReceiverId) -> u32 {
         let mut lost = 0;
         while self.oldest < self.next {
@@ -186,7 +190,8 @@ impl CongestionWindow {
                     break;
                 }
                 self.land(self.oldest);
-                if slot.acker == Some(from) { lost += 1 } else { self.tokens += 1.0 }
+                let counts = slot.acker == Some(from) && self.losses == Losses::All;
+                if counts { lost += 1 } else { self.tokens += 1.0 }
             }
             self.oldest += 1;
         }

@@ -117,18 +117,20 @@ impl Receiver {
             let back = u32::try_from(header.newest.0 - data.seq.0).unwrap_or(u32::MAX);
             header.known |= 1u64.checked_shl(back).unwrap_or(0);
         }
-        self.note_losses(arrival.lost);
+        self.note_losses(arrival);
         if arrival.marked {
             self.past_lost = self.past_lost.max(data.seq.0.saturating_add(1));
         }
         is_newest
     }
 
-    /// Counts `lost` more packets as lost: the oldest of the missing packets that do not count as lost yet.
-    fn note_losses(&mut self, lost: u32) {
+    /// Counts more packets as lost: the oldest of the missing packets that do not count as lost yet. Excused losses are not
+    /// reported.
+    fn note_losses(&mut self, arrival: Arrival) {
+        let (lost, counts) = (arrival.lost.max(arrival.excused), arrival.lost > 0);
         let (Some(header), true) = (&mut self.header, lost > 0) else { return };
         let mut missing = !header.known;
-        if missing == 0 {
+        if missing == 0 && counts {
             // The lost packets are older than the record.
             self.past_lost = self.past_lost.max(header.newest.0.saturating_sub(63));
         }
@@ -136,7 +138,9 @@ impl Receiver {
             let Some(place) = missing.checked_ilog2() else { break };
             missing &= !(1 << place);
             header.known |= 1 << place;
-            self.past_lost = self.past_lost.max((header.newest.0 + 1).saturating_sub(place.into()));
+            if counts {
+                self.past_lost = self.past_lost.max((header.newest.0 + 1).saturating_sub(place.into()));
+            }
         }
     }
 

@@ -186,7 +186,10 @@ impl Listener {
         let late = seq < self.seq;
         let lost = seq.saturating_sub(self.seq) as u32;
         self.seq = self.seq.max(seq + 1);
-        newest(self.receive(&data(seq, self.now, mark), Arrival { size: 500, lost, marked: false, late }))
+        newest(self.receive(
+            &data(seq, self.now, mark),
+            Arrival { size: 500, lost, excused: 0, marked: false, late },
+        ))
     }
 
     fn reported_until(&mut self, end: Time) -> Vec<(u64, u64)> {

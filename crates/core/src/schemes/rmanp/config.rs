@@ -88,6 +88,8 @@ configuration! {
     impl Configure for Config {
         sending: sending;
         const ENTRY: Entry = ENTRY;
+        // Routers detect losses, and receivers request the lost packets.
+        const TOLERATES_LOSSES: bool = false;
         const MARK: Mark = Mark::FLOOR;
 
         // Paper gap: the paper's cache of 100 packets and queue of 10 are for 180 kb/s.

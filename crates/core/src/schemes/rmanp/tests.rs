@@ -214,7 +214,7 @@ impl Hearer {
         self.now += Span::from_millis(10);
         let is_first = self.seq == 0;
         let lost = if is_first { 0 } else { seq.saturating_sub(self.seq) as u32 };
-        let arrival = Arrival { size: 1057, lost, marked: false, late: seq < self.seq };
+        let arrival = Arrival { size: 1057, lost, late: seq < self.seq, ..Arrival::default() };
         self.seq = self.seq.max(seq + 1);
         let data = Data { rate: rate * 8.0, flags, ..data(seq, Time::ZERO, self.mark) };
         stated(self.call(|receiver, cx| receiver.on_data(&data, Layer(0), arrival, cx)))

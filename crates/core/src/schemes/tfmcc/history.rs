@@ -7,6 +7,7 @@
 use super::config::Discounting;
 use crate::packet::Seq;
 use crate::time::{Span, Time};
+use std::ops::Range;
 
 /// Weights of intervals, newest first.
 const WEIGHTS: [f64; CLOSED] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
@@ -112,17 +113,10 @@ impl History {
     ) -> bool {
         let mut left = u64::from(packets);
         let mut begun = false;
-        while left > 0 && self.stretches > 0 {
-            let stretch = self.missing[0];
-            let until = stretch.to.min(stretch.from.saturating_add(left));
-            for seq in stretch.from..until {
+        while let Some((stretch, taken)) = self.take_oldest(left) {
+            left -= taken.end - taken.start;
+            for seq in taken {
                 begun |= self.lose_one(seq, stretch.time_of(seq), rtt, discounting);
-            }
-            left -= until - stretch.from;
-            self.missing[0].from = until;
-            if until == stretch.to {
-                self.missing.copy_within(1.., 0);
-                self.stretches -= 1;
             }
         }
         if left > 0 {
@@ -130,6 +124,30 @@ impl History {
             begun |= self.lose_one(by.0.saturating_sub(1), now, rtt, discounting);
         }
         begun
+    }
+
+    /// Removes the `packets` oldest missing packets, whose loss is no sign of congestion.
+    pub(super) fn excuse(&mut self, packets: u32) {
+        let mut left = u64::from(packets);
+        while let Some((_, taken)) = self.take_oldest(left) {
+            left -= taken.end - taken.start;
+        }
+    }
+
+    /// Removes at most `packets` packets from the oldest stretch. Returns the stretch as it was, and the removed packets; `None` if
+    /// no packet is missing.
+    fn take_oldest(&mut self, packets: u64) -> Option<(Stretch, Range<u64>)> {
+        if packets == 0 || self.stretches == 0 {
+            return None;
+        }
+        let stretch = self.missing[0];
+        let until = stretch.to.min(stretch.from.saturating_add(packets));
+        self.missing[0].from = until;
+        if until == stretch.to {
+            self.missing.copy_within(1.., 0);
+            self.stretches -= 1;
+        }
+        Some((stretch, stretch.from..until))
     }
 
     fn lose_one(&mut self, seq: u64, at: Time, rtt: Span, discounting: Discounting) -> bool {

@@ -332,6 +332,7 @@ impl Receiver {
         if lost > 0 {
             begun |= history.lose(lost, data.seq, now, event, discounting);
         }
+        history.excuse(self.began.of_stream(arrival.excused, data.seq));
         if arrival.marked {
             begun |= history.mark(data.seq, now, event, discounting);
         }
@@ -412,7 +413,7 @@ impl crate::node::Receiver for Receiver {
         }
         self.began.came = self.began.came.saturating_add(1);
         if let Some(before) = before
-            && (data.seq > before.seq.next() || arrival.lost > 0 || arrival.marked)
+            && (data.seq > before.seq.next() || arrival.lost > 0 || arrival.excused > 0 || arrival.marked)
         {
             self.on_gap(data, arrival, before, cx);
         }

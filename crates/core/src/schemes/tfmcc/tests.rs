@@ -339,7 +339,7 @@ fn rate_doubles_up_to_its_old_value_after_a_long_pause() {
 
 type Ear = bench::Ear<Receiver>;
 
-const PLAIN: Arrival = Arrival { size: SIZE, lost: 0, marked: false, late: false };
+const PLAIN: Arrival = Arrival { size: SIZE, lost: 0, excused: 0, marked: false, late: false };
 
 fn header(round: u8, suppress_above: f32) -> Mark {
     Mark::Equation { suppress_above, rtt_max: 0.1, round, to: None, echo: 0, limiting: false }
