@@ -26,7 +26,7 @@ pub mod views;
 
 pub use alternatives::Alternative;
 pub use registry::{
-    Calculated, DOCUMENTS, Document, Embedded, Entry, NoSuchEntry, Open, Restated, entries, find,
+    Calculated, DOCUMENTS, Declared, Document, Embedded, Entry, NoSuchEntry, Open, Restated, entries, find,
 };
 pub use verdict::{Judged, ReproOutcome, Tolerance, Tried, Verdict};
 
@@ -176,8 +176,8 @@ pub fn reproduce(
 ) -> Result<Reproduction, ReproError> {
     let (mut claims, mut figures, mut alternatives) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(calculation) = entry.calculation {
-        let done = (calculation.0)();
-        claims.extend(done.claims);
+        let done = (calculation.run)();
+        claims.extend(statements::fold(calculation.judge(&done.values)));
         figures.extend(done.figures);
     }
     let run = match &entry.scenario {
@@ -189,7 +189,8 @@ pub fn reproduce(
             let (of, mut judged): (Vec<&Claim>, Vec<Judged>) =
                 points(&scenario, &results).into_iter().unzip();
             confirm(&mut judged, &scenario, &alternatives);
-            let mut judged = statements::fold(of.into_iter().zip(judged), &scenario);
+            let statements = of.into_iter().map(|claim| statements::name(claim, &scenario));
+            let mut judged = statements::fold(statements.zip(judged));
             list_tries(&mut judged, &scenario, &alternatives);
             claims.extend(judged);
             figures.extend((embedded.figures)(&scenario, &results));

@@ -63,6 +63,17 @@ fn metric(name: &str) -> &str {
     name.split('@').next().unwrap_or_default()
 }
 
+/// Returns the entries that are calculated, with their claims: key, range in the ledger, published value and range.
+fn calculated() -> impl Iterator<Item = (String, String, Option<f64>, Tolerance)> {
+    let claims = |entry: &'static Entry| {
+        entry.calculation.iter().flat_map(|it| it.claims).map(move |claim| (entry, claim))
+    };
+    entries().flat_map(claims).map(|(entry, claim)| {
+        let key = format!("{}: {}", entry.id, claim.name);
+        (key, in_figures(claim.tolerance, claim.published), claim.published, claim.tolerance)
+    })
+}
+
 /// Returns the fault of a claim's range, if it is wider than the rules allow.
 fn too_wide(claim: &Claim) -> Option<String> {
     if claim.limits_are_published {
@@ -70,13 +81,16 @@ fn too_wide(claim: &Claim) -> Option<String> {
     }
     let range = tolerance(claim);
     let (low, high) = range.limits(claim.published);
-    if let Some(fault) = too_far_from_an_end(claim, low, high) {
-        return Some(fault);
-    }
-    if let Some(half) = range.half_width(claim.published) {
+    too_far_from_an_end(claim, low, high).or_else(|| too_wide_a_range(range, claim.published))
+}
+
+/// Returns the fault of a range, by its half width or its distance from the published value.
+fn too_wide_a_range(range: Tolerance, published: Option<f64>) -> Option<String> {
+    let (low, high) = range.limits(published);
+    if let Some(half) = range.half_width(published) {
         return (half > WIDEST + 1e-9).then(|| format!("half width {:.0} %", half * 100.0));
     }
-    let published = claim.published.filter(|value| *value > 0.0)?;
+    let published = published.filter(|value| *value > 0.0)?;
     let far =
         (low.is_finite() && low < published / FARTHEST) || (high.is_finite() && high > published * FARTHEST);
     far.then(|| format!("{} is more than a factor of two from {published}", range.words()))
@@ -118,9 +132,13 @@ fn key(entry: &Entry, claim: &Claim) -> String {
     key
 }
 
-/// Describes a range exactly.
+/// Describes the range of a claim exactly.
 fn exact(claim: &Claim) -> String {
-    match (tolerance(claim), claim.published) {
+    in_figures(tolerance(claim), claim.published)
+}
+
+fn in_figures(range: Tolerance, published: Option<f64>) -> String {
+    match (range, published) {
         (Tolerance::Relative(part), Some(value)) => format!("{value} +- {part}"),
         (Tolerance::Between(low, high), _) => {
             let end = |end: Option<f64>| end.map_or_else(String::new, |end| end.to_string());
@@ -132,12 +150,14 @@ fn exact(claim: &Claim) -> String {
 
 #[test]
 fn ranges_are_at_most_as_wide_as_the_rules_allow() {
-    let faults: Vec<String> = simulated()
-        .flat_map(|(entry, claims)| {
-            let fault = move |claim: &Claim| Some(format!("{}: {}", key(entry, claim), too_wide(claim)?));
-            claims.iter().filter_map(fault).collect::<Vec<_>>()
-        })
-        .collect();
+    let fault = |(entry, claims): (&Entry, Vec<Claim>)| {
+        let fault = move |claim: &Claim| Some(format!("{}: {}", key(entry, claim), too_wide(claim)?));
+        claims.iter().filter_map(fault).collect::<Vec<_>>()
+    };
+    let computed = calculated().filter_map(|(key, _, published, range)| {
+        Some(format!("{key}: {}", too_wide_a_range(range, published)?))
+    });
+    let faults: Vec<String> = simulated().flat_map(fault).chain(computed).collect();
     assert!(faults.is_empty(), "ranges wider than the rules allow:\n{}", faults.join("\n"));
 }
 
@@ -183,13 +203,18 @@ fn one_statement_is_one_claim() {
     }
 }
 
-/// A utilisation has a printed number, or the paper says in words that it is high.
+/// A range has a printed number or is an order, or a note quotes the words of the paper and says that the range is ours. A limit that
+/// differs from the printed number has a note, too.
 #[test]
-fn utilisation_without_a_number_quotes_the_paper() {
+fn ranges_of_ours_have_a_note() {
     for (entry, claims) in simulated() {
-        for claim in claims.iter().filter(|claim| claim.over.is_none() && claim.trend.is_none()) {
-            let says = claim.published.is_some() || claim.note.is_some();
-            assert!(says || !metric(&claim.of).ends_with(".utilisation"), "{}", key(entry, claim));
+        for claim in claims.iter().filter(|claim| claim.note.is_none() && claim.contradicts.is_none()) {
+            let (low, high) = claim.range();
+            let is_one_sided = low == f64::NEG_INFINITY || high == f64::INFINITY;
+            let is_order = claim.over.is_some() && is_one_sided && (low == 1.0 || high == 1.0);
+            let is_printed =
+                claim.published.is_some_and(|value| !is_one_sided || value == low || value == high);
+            assert!(is_order || is_printed, "{}: whose range is it? Write a `note`", key(entry, claim));
         }
     }
 }
@@ -273,15 +298,16 @@ fn ledger_has_the_range_of_every_claim() {
     }
     let mut current = BTreeSet::new();
     let mut new = String::new();
-    for (entry, claims) in simulated() {
-        for claim in &claims {
-            let (key, range) = (key(entry, claim), exact(claim));
-            assert!(current.insert(key.clone()), "two claims are called {key}");
-            match known.get(&key) {
-                Some(Some(before)) => assert_eq!(*before, range, "the range of {key} must not change"),
-                Some(None) => panic!("{key} was withdrawn: give the new claim another name"),
-                None => writeln!(new, "{key} == {range}").expect("a string takes everything"),
-            }
+    let ranges = |(entry, claims): (&Entry, Vec<Claim>)| {
+        claims.iter().map(|claim| (key(entry, claim), exact(claim))).collect::<Vec<_>>()
+    };
+    let computed = calculated().map(|(key, range, ..)| (key, range));
+    for (key, range) in simulated().flat_map(ranges).chain(computed) {
+        assert!(current.insert(key.clone()), "two claims are called {key}");
+        match known.get(&key) {
+            Some(Some(before)) => assert_eq!(*before, range, "the range of {key} must not change"),
+            Some(None) => panic!("{key} was withdrawn: give the new claim another name"),
+            None => writeln!(new, "{key} == {range}").expect("a string takes everything"),
         }
     }
     for (key, range) in &known {

@@ -4,14 +4,11 @@
 use super::{Judged, Verdict};
 use crate::scenario::{Claim, Scenario};
 
-/// Joins the points of each statement. Claims with one `statement` are the same statement, and so are all points of a claim.
-pub(super) fn fold<'a>(
-    judged: impl IntoIterator<Item = (&'a Claim, Judged)>,
-    scenario: &Scenario,
-) -> Vec<Judged> {
+/// Joins the points of each statement, which are given with its name. Claims with one `statement` are the same statement, and so are
+/// all points of a claim.
+pub(super) fn fold(judged: impl IntoIterator<Item = (String, Judged)>) -> Vec<Judged> {
     let mut statements: Vec<(String, Vec<Judged>)> = Vec::new();
-    for (claim, point) in judged {
-        let name = name(claim, scenario);
+    for (name, point) in judged {
         match statements.iter_mut().find(|(known, _)| *known == name) {
             Some((_, points)) => points.push(point),
             None => statements.push((name, vec![point])),

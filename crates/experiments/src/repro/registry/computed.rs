@@ -1,13 +1,30 @@
 //! Figures that the papers compute without simulation.
 
-use super::Calculated;
+use super::{Calculated, Declared};
 use crate::analysis::loss_events::{Losses, Point, point};
 use crate::plot::{Axis, Figure, Layer, Panel};
-use crate::repro::{Judged, Tolerance};
+use crate::repro::Tolerance;
 
 /// The largest window of the chain, in packets. If losses are independent, a larger limit does not change the results.
 // Paper gap: 2.2.1.3 solves the chain "for different large N's" and names none.
 const MAX: usize = 400;
+
+/// Claims about figure 2.10.
+pub(super) const FIG_2_10: &[Declared] = &[
+    Declared::new("losses one by one: the highest ratio", Some(1.25), Tolerance::Between(None, Some(1.25))),
+    Declared::new("at which share of packets lost", None, Tolerance::Between(Some(0.3), Some(0.4))),
+    Declared::new("the ratio at 10 %", Some(1.2), Tolerance::Relative(0.05)),
+    Declared::new(
+        "losses in bursts, 0.5 to 7 % lost: the lowest ratio",
+        Some(9.0),
+        Tolerance::Between(Some(4.5), None),
+    ),
+    Declared::new(
+        "losses in bursts, 0.5 to 7 % lost: the highest ratio",
+        Some(90.0),
+        Tolerance::Relative(0.25),
+    ),
+];
 
 /// Paper 000, figure 2.10: loss indications per loss event.
 pub(super) fn fig_2_10() -> Calculated {
@@ -17,32 +34,17 @@ pub(super) fn fig_2_10() -> Calculated {
     let highest = independent.iter().max_by(|a, b| a.ratio().total_cmp(&b.ratio()));
     let highest = highest.map_or((f64::NAN, f64::NAN), |point| (point.ratio(), point.indications));
     let ratio_at = |loss| at(Losses::Independent, loss).ratio();
-    let events = |loss| 6000.0 * at(Losses::Independent, loss).events;
     let low = bursty.iter().filter(|point| (0.005..=0.07).contains(&point.indications));
     let low: Vec<f64> = low.map(Point::ratio).collect();
-    let one = |name: &str, published, tolerance, value| {
-        Judged::measured(name.into(), published, tolerance, &[value])
-    };
-    let between = |low, high| Tolerance::Between(low, high);
-    let claims = vec![
-        one("losses one by one: the highest ratio", Some(1.25), between(None, Some(1.25)), highest.0),
-        one("at which share of packets lost", None, between(Some(0.3), Some(0.4)), highest.1),
-        one("the ratio at 10 %", Some(1.2), Tolerance::Relative(0.05), ratio_at(0.1)),
-        one("loss events of 6000 packets at 20 %", Some(1000.0), Tolerance::Relative(0.05), events(0.2)),
-        one(
-            "losses in bursts, 0.5 to 7 % lost: the lowest ratio",
-            Some(9.0),
-            between(Some(4.5), None),
-            low.iter().copied().fold(f64::INFINITY, f64::min),
-        ),
-        one(
-            "losses in bursts, 0.5 to 7 % lost: the highest ratio",
-            Some(90.0),
-            Tolerance::Relative(0.25),
-            low.iter().copied().fold(0.0, f64::max),
-        ),
+    let values = [
+        highest.0,
+        highest.1,
+        ratio_at(0.1),
+        low.iter().copied().fold(f64::INFINITY, f64::min),
+        low.iter().copied().fold(0.0, f64::max),
     ];
-    Calculated { claims, figures: vec![("ratios", figure(&independent, &bursty))] }
+    let values = values.map(|value| vec![value]).to_vec();
+    Calculated { values, figures: vec![("ratios", figure(&independent, &bursty))] }
 }
 
 fn at(losses: Losses, first_loss: f64) -> Point {

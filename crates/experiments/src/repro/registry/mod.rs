@@ -6,7 +6,7 @@ mod prediction;
 mod queues;
 
 use super::downloads::downloads;
-use super::{Judged, views};
+use super::{Judged, Tolerance, Verdict, views};
 use crate::figures::{Named, figures};
 use crate::results::Results;
 use crate::scenario::Scenario;
@@ -85,13 +85,68 @@ struct EmbeddedNames {
 
 /// A calculation without a scenario.
 #[derive(Debug, Clone, Copy)]
-pub struct Calculation(pub fn() -> Calculated);
+pub struct Calculation {
+    /// The claims, which are known before the calculation.
+    pub claims: &'static [Declared],
+    /// Makes the calculation.
+    pub run: fn() -> Calculated,
+}
+
+/// A claim about a calculation.
+#[derive(Debug, Clone, Copy)]
+pub struct Declared {
+    /// Name of the claim.
+    pub name: &'static str,
+    /// Statement of the paper, if several claims test it.
+    pub statement: Option<&'static str>,
+    /// The published value; `None` if no value is published.
+    pub published: Option<f64>,
+    /// The range of values for which the claim holds.
+    pub tolerance: Tolerance,
+    /// Why the claim cannot hold; `None` if it can.
+    pub contradicts: Option<&'static str>,
+}
+
+impl Declared {
+    const fn new(name: &'static str, published: Option<f64>, tolerance: Tolerance) -> Declared {
+        Declared { name, statement: None, published, tolerance, contradicts: None }
+    }
+
+    /// Makes this a point of a statement.
+    const fn of(self, statement: &'static str) -> Declared {
+        Declared { statement: Some(statement), ..self }
+    }
+
+    /// Turns the verdict "fails" into "contradicts", because the measured value follows from the paper's own formulas.
+    const fn by_algebra(self, why: &'static str) -> Declared {
+        Declared { contradicts: Some(why), ..self }
+    }
+
+    fn judge(&self, values: &[f64]) -> Judged {
+        let judged = Judged::measured(self.name.into(), self.published, self.tolerance, values);
+        match self.contradicts.filter(|_| judged.verdict == Verdict::Fails) {
+            Some(why) => Judged { verdict: Verdict::Contradicts, note: why.into(), ..judged },
+            None => judged,
+        }
+    }
+}
+
+impl Calculation {
+    /// Judges the claims by their values. Returns each with the name of its statement.
+    pub(super) fn judge(&self, values: &[Vec<f64>]) -> Vec<(String, Judged)> {
+        assert_eq!(self.claims.len(), values.len(), "each claim has values");
+        let pairs = self.claims.iter().zip(values);
+        pairs
+            .map(|(claim, values)| (claim.statement.unwrap_or(claim.name).into(), claim.judge(values)))
+            .collect()
+    }
+}
 
 /// Results of a calculation.
 #[derive(Debug)]
 pub struct Calculated {
-    /// The judged claims.
-    pub claims: Vec<Judged>,
+    /// The measured values of each claim.
+    pub values: Vec<Vec<f64>>,
     /// The figures.
     pub figures: Vec<Named>,
 }
@@ -143,12 +198,12 @@ const FIGURES: &[(&str, Figures)] = &[
 
 /// Calculations, by name.
 const CALCULATIONS: &[(&str, Calculation)] = &[
-    ("fig_2_10", Calculation(computed::fig_2_10)),
-    ("fig_5_2", Calculation(queues::fig_5_2)),
-    ("fig_5_3", Calculation(prediction::fig_5_3)),
-    ("fig_5_6", Calculation(queues::fig_5_6)),
-    ("fig_5_7", Calculation(prediction::fig_5_7)),
-    ("fig_6_2", Calculation(queues::fig_6_2)),
+    ("fig_2_10", Calculation { claims: computed::FIG_2_10, run: computed::fig_2_10 }),
+    ("fig_5_2", Calculation { claims: queues::FIG_5_2, run: queues::fig_5_2 }),
+    ("fig_5_3", Calculation { claims: prediction::FIG_5_3, run: prediction::fig_5_3 }),
+    ("fig_5_6", Calculation { claims: queues::FIG_5_6, run: queues::fig_5_6 }),
+    ("fig_5_7", Calculation { claims: prediction::FIG_5_7, run: prediction::fig_5_7 }),
+    ("fig_6_2", Calculation { claims: queues::FIG_6_2, run: queues::fig_6_2 }),
 ];
 
 macro_rules! scenarios {

@@ -2,11 +2,11 @@
 //! follow from a prediction. A simulated run records the arrivals at the bottleneck's queue. A second instance of PAQM receives
 //! these arrivals interval by interval, and its predictions are recorded.
 
-use super::Calculated;
+use super::{Calculated, Declared};
 use crate::analysis::self_similar::fgn;
 use crate::analysis::self_similar::hurst::{self, Method};
 use crate::plot::{Axis, Dot, Figure, Joined, Layer, Panel};
-use crate::repro::{Judged, Tolerance};
+use crate::repro::Tolerance;
 use faircast_aqm::paqm::{Config, Paqm};
 use faircast_aqm::{Discipline as _, Ecn, LinkSpec, Offer, QueueSpec};
 use faircast_core::rng::Rng;
@@ -162,6 +162,40 @@ fn runs(source: Source, connections: u32) -> Vec<Vec<IntervalRecord>> {
     seeds.map(|seed| watched(config, &samples(config, source, connections, seed))).collect()
 }
 
+/// Claims about figures 5.3 and 5.4.
+pub(super) const FIG_5_3: &[Declared] = &[
+    Declared::new(
+        "on-off, 60 connections: mean error over mean traffic",
+        Some(0.08),
+        Tolerance::Relative(0.25),
+    ),
+    Declared::new(
+        "traces, 60 connections: mean error over mean traffic",
+        Some(0.15),
+        Tolerance::Relative(0.25),
+    ),
+    Declared::new(
+        "on-off, 60 connections: H by wavelets",
+        Some(0.75),
+        Tolerance::Between(Some(0.65), Some(0.85)),
+    ),
+    Declared::new(
+        "traces, 60 connections: H by wavelets",
+        Some(0.65),
+        Tolerance::Between(Some(0.55), Some(0.75)),
+    ),
+    Declared::new(
+        "on-off, 20 connections: mean error over mean traffic",
+        None,
+        Tolerance::Between(None, Some(0.2)),
+    ),
+    Declared::new(
+        "traces, 10 connections: mean error over mean traffic",
+        None,
+        Tolerance::Between(None, Some(0.1)),
+    ),
+];
+
 /// Paper 002, figures 5.3 and 5.4.
 pub(super) fn fig_5_3() -> Calculated {
     let counts = [4, 10, 20, 60, 100];
@@ -170,47 +204,13 @@ pub(super) fn fig_5_3() -> Calculated {
     let of = |source: usize, count: usize, value: fn(&[IntervalRecord]) -> f64| -> Vec<f64> {
         all[source][count].iter().map(|seen| value(seen)).collect()
     };
-    let judged = |name: &str, published, tolerance, values: &[f64]| {
-        Judged::measured(name.into(), published, tolerance, values)
-    };
-    let between = Tolerance::Between;
-    let claims = vec![
-        judged(
-            "on-off, 60 connections: mean error over mean traffic",
-            Some(0.08),
-            Tolerance::Relative(0.25),
-            &of(0, 3, error),
-        ),
-        judged(
-            "traces, 60 connections: mean error over mean traffic",
-            Some(0.15),
-            Tolerance::Relative(0.25),
-            &of(1, 3, error),
-        ),
-        judged(
-            "on-off, 60 connections: H by wavelets",
-            Some(0.75),
-            between(Some(0.65), Some(0.85)),
-            &of(0, 3, exponent),
-        ),
-        judged(
-            "traces, 60 connections: H by wavelets",
-            Some(0.65),
-            between(Some(0.55), Some(0.75)),
-            &of(1, 3, exponent),
-        ),
-        judged(
-            "on-off, 20 connections: mean error over mean traffic",
-            None,
-            between(None, Some(0.2)),
-            &of(0, 2, error),
-        ),
-        judged(
-            "traces, 10 connections: mean error over mean traffic",
-            None,
-            between(None, Some(0.1)),
-            &of(1, 1, error),
-        ),
+    let values = vec![
+        of(0, 3, error),
+        of(1, 3, error),
+        of(0, 3, exponent),
+        of(1, 3, exponent),
+        of(0, 2, error),
+        of(1, 1, error),
     ];
     let first = |source: usize| {
         let seen: Vec<&IntervalRecord> = all[source][3][0].iter().take(250).collect();
@@ -260,8 +260,27 @@ pub(super) fn fig_5_3() -> Calculated {
     )
     .in_columns(2)
     .with_own_ranges();
-    Calculated { claims, figures: vec![("prediction", figure)] }
+    Calculated { values, figures: vec![("prediction", figure)] }
 }
+
+const SURFACE: &str = "the probabilities of a run lie on the surface";
+/// Claims about figure 5.7.
+pub(super) const FIG_5_7: &[Declared] = &[
+    Declared::new("dropped packets over the drops by the surface", Some(1.0), Tolerance::Relative(0.05))
+        .of(SURFACE),
+    Declared::new(
+        "dropped packets over the drops by the surface, probability of 0.02 to 0.2",
+        Some(1.0),
+        Tolerance::Relative(0.1),
+    )
+    .of(SURFACE),
+    Declared::new(
+        "share of the intervals below C + Q_opt with a probability of zero",
+        None,
+        Tolerance::Between(Some(0.9), None),
+    )
+    .of(SURFACE),
+];
 
 /// Paper 002, figure 5.7, with the settings of figure 5.6: the capacity per interval is half of the buffer, and the target is 0.6
 /// of the buffer.
@@ -287,26 +306,7 @@ pub(super) fn fig_5_7() -> Calculated {
         let below = seen.iter().filter(|seen| seen.waiting + seen.predicted <= 110.0).count();
         none as f64 / below as f64
     };
-    let claims = vec![
-        Judged::measured(
-            "dropped packets over the drops by the surface".into(),
-            Some(1.0),
-            Tolerance::Relative(0.05),
-            &share(0.0, 1.0),
-        ),
-        Judged::measured(
-            "dropped packets over the drops by the surface, probability of 0.02 to 0.2".into(),
-            Some(1.0),
-            Tolerance::Relative(0.1),
-            &share(0.02, 0.2),
-        ),
-        Judged::measured(
-            "share of the intervals below C + Q_opt with a probability of zero".into(),
-            None,
-            Tolerance::Between(Some(0.9), None),
-            &all.iter().map(concave).collect::<Vec<f64>>(),
-        ),
-    ];
+    let values = vec![share(0.0, 1.0), share(0.02, 0.2), all.iter().map(concave).collect()];
     let points = |low: f64, high: f64| {
         let within = move |seen: &&IntervalRecord| (low..high).contains(&seen.predicted);
         let dots = all[0].iter().filter(within).map(|seen| Dot {
@@ -335,5 +335,5 @@ pub(super) fn fig_5_7() -> Calculated {
         vec![panel],
     )
     .with_own_ranges();
-    Calculated { claims, figures: vec![("scatter", figure)] }
+    Calculated { values, figures: vec![("scatter", figure)] }
 }
