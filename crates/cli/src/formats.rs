@@ -6,6 +6,7 @@ use crate::failure::{Failure, Usage};
 use crate::hook::Hook;
 use crate::printer::{self, Role};
 use crate::session::{self, Output, Resolved, Verdict};
+use faircast::config::LATENCY;
 use faircast::format::{Feature, Given, Outcome, ReceiverRequest, Refused, SourceRequest};
 use faircast::{
     Configuration, Content, Format, FormatReceiver, FormatSource, Input, SlowReceiverPolicy, Stop,
@@ -87,12 +88,16 @@ impl args::Stream {
     /// # Errors
     /// [`Usage`] when options contradict each other or have no effect in this format.
     pub fn resolve_as(self, format: Format) -> Result<Resolved<FormatSource>, Usage> {
-        let asked =
-            [(Feature::Stream, "stream", true), (Feature::Layers, "--layer", !self.layers.is_empty())];
+        let asked = [
+            (Feature::Stream, "stream", true),
+            (Feature::Layers, "--layer", !self.layers.is_empty()),
+            (Feature::Latency, "--latency", self.latency.is_some()),
+        ];
         let options = self.sending.format.options()?;
         refuse(format, &asked)?;
         session::refuse_keyboard("stream")?;
-        let content = Content::Live { input: Input::new(io::stdin()), history: self.history };
+        let (input, latency) = (Input::new(io::stdin()), self.latency.unwrap_or(LATENCY));
+        let content = Content::Live { input, history: self.history, latency };
         let source = Source { format, content, options, session: self.session, sending: self.sending };
         source.resolve(&asked, None, self.output_options)
     }

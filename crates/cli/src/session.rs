@@ -11,7 +11,9 @@ use crate::printer::{EventPrinter, Human, Keyboard, Level, Reader, Role};
 use crate::report::ReportFile;
 use crate::shortfall::{failure_kind, sent_shortfall};
 use crate::{hosts, key, receipt, summary, system, units, wording};
-use faircast::config::{BadLimits, DayLimits, DryRun, Multicast, ReceiverEvents, Unicast, check_limits};
+use faircast::config::{
+    BadLimits, DayLimits, DryRun, LATENCY, Multicast, ReceiverEvents, Unicast, check_limits,
+};
 use faircast::object::{Existing, Extraneous, KeepPartial};
 use faircast::{
     self as transport, Class, Configuration, Content, Delta, Destination, Durability, Error, Event,
@@ -144,14 +146,15 @@ impl args::Stream {
     /// [`Usage`] when options contradict each other.
     pub fn resolve(self) -> Result<Resolved<SendConfig>, Usage> {
         self.sending.format.options()?;
+        let (history, latency) = (self.history, self.latency.unwrap_or(LATENCY));
         let content = match self.layers.is_empty() {
             true => {
                 refuse_keyboard("stream")?;
-                Content::Live { input: Input::new(io::stdin()), history: self.history }
+                Content::Live { input: Input::new(io::stdin()), history, latency }
             }
             false => {
                 let repair = self.repair.unwrap_or(REPAIR);
-                Content::Layers { inputs: layer_inputs(self.layers)?, history: self.history, repair }
+                Content::Layers { inputs: layer_inputs(self.layers)?, history, repair, latency }
             }
         };
         resolve_sending(content, self.session, self.sending, self.output_options)

@@ -48,6 +48,9 @@ pub enum BadValue {
     /// The duration is longer than a year.
     #[error("the time must be shorter than a year")]
     TooLong,
+    /// The aim for a delay is too short or too long.
+    #[error("the delay must be from 4ms to 10s; add the unit, as in 20ms")]
+    Latency,
     /// The text is not a group.
     #[error("`{0}` is not a group; write ADDRESS:PORT, like 239.255.70.1:5777 or [ff15::7]:5777")]
     NotAGroup(String),
@@ -162,6 +165,13 @@ pub fn span(text: &str) -> Result<Duration, BadValue> {
         secs if secs > MAX_DURATION => Err(BadValue::TooLong),
         secs => Ok(Duration::from_secs_f64(secs)),
     }
+}
+
+/// Parses the aim for the delay of a live stream.
+pub fn latency(text: &str) -> Result<Duration, BadValue> {
+    let latency = span(text)?;
+    let range = Duration::from_millis(4)..=Duration::from_secs(10);
+    if range.contains(&latency) { Ok(latency) } else { Err(BadValue::Latency) }
 }
 
 /// Parses an age in seconds, or with the unit `m`, `h` or `d`.
@@ -585,6 +595,8 @@ mod tests {
         assert_eq!(span("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(span("5m"), Ok(Duration::from_secs(300)));
         assert_eq!(span("0"), Err(BadValue::NoTime));
+        assert_eq!(latency("20ms"), Ok(Duration::from_millis(20)));
+        assert_eq!((latency("20"), latency("1ms")), (Err(BadValue::Latency), Err(BadValue::Latency)));
         assert_eq!(span("10y"), Err(BadValue::NotATime("10y".into())));
         assert_eq!(span("99999999"), Err(BadValue::TooLong));
     }

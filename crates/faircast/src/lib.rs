@@ -117,10 +117,10 @@ pub mod config {
     pub use faircast_transport::config::{
         BadLimits, Content, DEFAULT_GROUP, DEFAULT_GROUP_V6, DEFAULT_SCHEME, DayLimits, DayPeriod,
         Destination, DryRun, Durability, FIND_GROUP, FIND_GROUP_V6, IDLE_TIMEOUT, InvitedHost, KeepPartial,
-        LayerInput, Multicast, OneWay, Overlap, OverwritePolicy, Pacing, RECEIVE_BUFFER, RELAY_MEMORY,
-        RELAY_PORT, ReceiptKeys, ReceiveConfig, ReceiverEvents, Repeat, ReplayPolicy, RequiredHost,
-        SendConfig, SlowReceiverPolicy, StartNow, Unicast, UtcOffset, check_limits, default_group,
-        default_group_here, default_group_v6, default_scheme, other_default,
+        LATENCY, LayerInput, Multicast, OneWay, Overlap, OverwritePolicy, Pacing, RECEIVE_BUFFER,
+        RELAY_MEMORY, RELAY_PORT, ReceiptKeys, ReceiveConfig, ReceiverEvents, Repeat, ReplayPolicy,
+        RequiredHost, SendConfig, SlowReceiverPolicy, StartNow, Unicast, UtcOffset, check_limits,
+        default_group, default_group_here, default_group_v6, default_scheme, other_default,
     };
 }
 

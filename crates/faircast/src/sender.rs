@@ -1,6 +1,6 @@
 //! Sources for programs.
 
-use crate::config::{DayLimits, DryRun, ReceiverEvents};
+use crate::config::{DayLimits, DryRun, LATENCY, ReceiverEvents};
 use crate::object::Extraneous;
 use crate::session::{self, Session};
 use crate::{
@@ -59,7 +59,7 @@ impl Sender {
     /// Creates a source that sends the bytes of `reader` as a live stream. A late joiner starts at the current position, and
     /// blocks older than `history` are not repaired.
     pub fn live(reader: impl std::io::Read + Send + 'static, history: Duration) -> Sender {
-        Sender::new(Content::Live { input: Input::new(reader), history })
+        Sender::new(Content::Live { input: Input::new(reader), history, latency: LATENCY })
     }
 
     /// Creates a source that sends one live stream for each layer of a layered scheme, beginning with the base layer. Every
@@ -68,7 +68,17 @@ impl Sender {
     /// values.
     pub fn layers(inputs: impl IntoIterator<Item = LayerInput>) -> Sender {
         let inputs = inputs.into_iter().collect();
-        Sender::new(Content::Layers { inputs, history: Duration::from_secs(5), repair: 0.1 })
+        let history = Duration::from_secs(5);
+        Sender::new(Content::Layers { inputs, history, repair: 0.1, latency: LATENCY })
+    }
+
+    /// Sets the aim for the delay of live streams from the input to the receivers' outputs, without delays of the path. The default
+    /// is 200 ms. A shorter delay needs more packets. Other content ignores it.
+    pub fn latency(mut self, aim: Duration) -> Sender {
+        if let Content::Live { latency, .. } | Content::Layers { latency, .. } = &mut self.config.content {
+            *latency = aim;
+        }
+        self
     }
 
     /// Sends these metadata of files in addition to names, permission bits, times and hard links. A receiver applies only the

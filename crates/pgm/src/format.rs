@@ -68,6 +68,7 @@ impl Format for Pgm {
             (Feature::DryRun, "PGM carries no files"),
             (Feature::Reuse, "PGM carries no files"),
             (Feature::Layers, "PGM has no layers"),
+            (Feature::Latency, "PGM has no blocks: each packet leaves as soon as its content arrives"),
             (Feature::Encryption, "PGM has no encryption"),
             (Feature::Signatures, "PGM has no signatures"),
             (Feature::Receipts, "PGM has no receipts"),
@@ -191,6 +192,7 @@ impl Outcome for PgmReceiveReport {
 mod tests {
     use super::*;
     use faircast_driver::format::SourcePlace;
+    use faircast_transport::config::LATENCY;
     use faircast_transport::ends::Input;
     use std::time::Duration;
 
@@ -232,7 +234,7 @@ mod tests {
     #[test]
     fn window_of_a_live_stream_covers_its_history() {
         let history = Duration::from_secs(5);
-        let content = Content::Live { input: Input::new(std::io::empty()), history };
+        let content = Content::Live { input: Input::new(std::io::empty()), history, latency: LATENCY };
         let source = Pgm::source(asked(content, vec![])).expect("fine");
         assert_eq!(source.window.age.as_secs_f64(), 5.0);
     }

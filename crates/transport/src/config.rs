@@ -94,6 +94,9 @@ pub enum Content {
         input: Input,
         /// Duration for which sent data can be repaired.
         history: Duration,
+        /// Aim for the delay from the input to the output of receivers, without delays of the path. A block holds the input of a
+        /// quarter of this time. If half of it is too short for requests, repair symbols follow each block at once.
+        latency: Duration,
     },
     /// A separate live stream on each layer of a layered scheme. Receivers request no repairs: repair symbols are sent with the
     /// data.
@@ -105,8 +108,13 @@ pub enum Content {
         /// Number of repair symbols per source symbol, 0 to 1. If receivers report high losses, the source sends up to twice this
         /// number.
         repair: f64,
+        /// Aim for the delay from the input to the output of receivers. A block holds the input of half of this time.
+        latency: Duration,
     },
 }
+
+/// Default aim for the delay of a live stream.
+pub const LATENCY: Duration = Duration::from_millis(200);
 
 impl Content {
     /// Returns the kind of the content in words, as in `a live stream`.

@@ -315,13 +315,15 @@ fn scheduler(
         Content::Reader { name, input } => {
             BlockSource::pipe((name, input), &config.temporary, symbol_size, symbols, unix_nanos)?
         }
-        Content::Live { input, history } => {
-            BlockSource::live(input, symbol_size, symbols, unix_nanos, span(*history), at.now)?
+        Content::Live { input, history, latency } => {
+            let times = (span(*history), span(*latency));
+            BlockSource::live(input, symbol_size, symbols, unix_nanos, times, at.now)?
         }
-        Content::Layers { inputs, history, repair } => {
+        Content::Layers { inputs, history, repair, latency } => {
             let fill = Fill::of(&config.scheme);
             let history = span(*history);
-            let cut = Cut { symbol_size, symbols, repair: *repair, history, fill };
+            let block_time = span(*latency) / 2;
+            let cut = Cut { symbol_size, symbols, repair: *repair, history, block_time, fill };
             return Ok((Box::new(Streams::open(inputs, cut, unix_nanos)?), None));
         }
     };
@@ -423,6 +425,7 @@ fn layer_groups(config: &SendConfig) -> Result<Vec<SocketAddr>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::LATENCY;
     use crate::config::LayerInput;
     use crate::ends::Input;
     use crate::error::Class;
@@ -457,7 +460,7 @@ mod tests {
     fn dry_run_needs_files_and_feedback() {
         let input = || Input::new(std::io::empty());
         let reader = Content::Reader { name: "a".to_owned(), input: input() };
-        let live = Content::Live { input: input(), history: Duration::from_secs(1) };
+        let live = Content::Live { input: input(), history: Duration::from_secs(1), latency: LATENCY };
         let one_way = crate::config::OneWay::new(Rate::from_mbps(1.0), crate::config::Repeat::Forever);
         let (paths, silent) = (Content::Paths(Vec::new()), Some(one_way));
         for (content, one_way) in [(reader, None), (live, None), (paths, silent)] {
@@ -478,7 +481,11 @@ mod tests {
 
     #[test]
     fn content_and_options_that_layers_do_not_support_are_refused() {
-        let live = Content::Live { input: Input::new(std::io::empty()), history: Duration::from_secs(1) };
+        let live = Content::Live {
+            input: Input::new(std::io::empty()),
+            history: Duration::from_secs(1),
+            latency: LATENCY,
+        };
         let live = SendConfig { content: live, ..config("rlc", "239.255.70.1:5777") };
         let slow = SendConfig {
             slow: SlowReceiverPolicy::Drop(Rate::from_mbps(1.0)),
@@ -498,7 +505,7 @@ mod tests {
     fn number_of_layers_matches_the_streams() {
         let layers = |scheme: &str, count: usize| {
             let inputs = vec![LayerInput::Path(PathBuf::new()); count];
-            let content = Content::Layers { inputs, history: Duration::ZERO, repair: 0.1 };
+            let content = Content::Layers { inputs, history: Duration::ZERO, repair: 0.1, latency: LATENCY };
             scheme_for(scheme.parse().expect("a scheme"), &content).map(|scheme| scheme.layers())
         };
         assert_eq!(layers("rlc", 3).expect("eight layers"), 3);

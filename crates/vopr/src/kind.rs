@@ -161,4 +161,5 @@ fn stream(plan: &mut Plan, rng: &mut Rng) {
     plan.episodes.retain(|episode| !is_of_files(&episode.trouble));
     plan.history = Span::from_secs_f64(0.5 + 9.5 * rng.unit() * rng.unit());
     plan.slow_readers = rng.chance(0.3);
+    plan.latency = Span::from_secs_f64(0.01 * 100f64.powf(rng.unit()));
 }

@@ -206,6 +206,8 @@ pub struct Plan {
     pub lanes: usize,
     /// Maximum age of a live stream's blocks.
     pub history: Span,
+    /// Aim for the delay of a live stream.
+    pub latency: Span,
     /// Whether readers of a live stream's output are slow.
     pub slow_readers: bool,
 }
@@ -255,6 +257,7 @@ impl Plan {
             invites: false,
             lanes: 1,
             history: Span::ZERO,
+            latency: Span::from_millis(200),
             slow_readers: false,
         };
         troubles.extend(more);

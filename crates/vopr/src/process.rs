@@ -134,15 +134,17 @@ impl World {
     fn content(&mut self) -> Content {
         let (lanes, now, calm) = (self.plan.lanes, self.now, self.plan.calm);
         let history = Duration::from_nanos(self.plan.history.as_nanos());
+        let latency = Duration::from_nanos(self.plan.latency.as_nanos());
         match self.plan.kind {
             Kind::Live => {
                 let input = self.streams.begin(1, now, calm, &mut self.rng).remove(0);
-                Content::Live { input, history }
+                Content::Live { input, history, latency }
             }
             Kind::Layers => {
                 let inputs = self.streams.begin(lanes, now, calm, &mut self.rng);
                 let reader = |input| LayerInput::Reader { input, pacing: Pacing::Live };
-                Content::Layers { inputs: inputs.into_iter().map(reader).collect(), history, repair: 0.1 }
+                let inputs = inputs.into_iter().map(reader).collect();
+                Content::Layers { inputs, history, repair: 0.1, latency }
             }
             _ => Content::Paths(self.contents.paths()),
         }

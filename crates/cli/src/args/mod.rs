@@ -418,11 +418,16 @@ pub struct Send {
 #[command(after_help = "Examples:\n  \
     ffmpeg ... -f mpegts - | faircast stream --key lab.key\n  \
     journalctl -f | faircast stream --history 30\n  \
+    arecord -f cd | faircast stream --latency 20ms\n  \
     faircast stream --cc rlc,base=2e6 --layer base.pipe --layer more.pipe      one stream per layer")]
 pub struct Stream {
     /// Time during which sent data can be repaired, in seconds. With --layer: maximum delay of unsent data
     #[arg(help_heading = "Stream", long, value_name = "SECONDS", value_parser = values::span, default_value = "5")]
     pub history: Duration,
+    /// Aim for the delay from the input to the receivers' outputs, without delays of the path, as in 20ms. A short delay costs
+    /// bandwidth: blocks are small, and if requests would take too long, repair data follows each block [default: 200ms]
+    #[arg(help_heading = "Stream", long, value_name = "TIME", value_parser = values::latency)]
+    pub latency: Option<Duration>,
     /// Input of one layer of --cc rlc or gmcc, base layer first: a file, a named pipe, or `-`. Give it once for each layer
     #[arg(help_heading = "Stream", long = "layer", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub layers: Vec<PathBuf>,

@@ -49,15 +49,18 @@ fn lines(until: u32) -> String {
 #[test]
 fn late_joiner_of_a_live_stream_starts_at_the_live_position() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::shared(&root, Lab::plan().receivers(2));
+    let stage = Stage::shared(&root, Lab::plan().receivers(2).damage([0], Damage::loss(0.02)));
     let (early, late) = (stage.text("early"), stage.text("late"));
     let listen = |at: usize, to: &str| {
         let line = format!("exec {FAIRCAST} recv --stdout --quiet --group {} > {to}", stage.group);
         Running::shell(stage.lab.receiver(at), &line)
     };
     let first = listen(0, &early);
-    let line =
-        format!("({}) | {FAIRCAST} stream --history 1 --no-key --json --group {}", lines(6000), stage.group);
+    let line = format!(
+        "({}) | {FAIRCAST} stream --history 1 --latency 20ms --no-key --json --group {}",
+        lines(6000),
+        stage.group
+    );
     let mut source = Running::shell(stage.lab.sender(), &line);
     source.prints("\"joined\"", 10);
     std::thread::sleep(std::time::Duration::from_secs(4));

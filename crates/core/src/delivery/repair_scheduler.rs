@@ -51,7 +51,7 @@ pub struct RepairScheduler {
 struct Block {
     /// Number of source symbols, K.
     symbols: u16,
-    /// Number of requested symbols that are still to be sent.
+    /// Number of symbols that are still to be sent, because they were requested or follow the first pass.
     want: u16,
     /// Next source symbol of a repetition; K if the block is not repeated.
     resend: u16,
@@ -96,11 +96,11 @@ impl RepairScheduler {
         RepairScheduler { urgent_below, ..RepairScheduler::default() }
     }
 
-    /// Adds a block of `symbols` source symbols to the content.
-    pub fn push(&mut self, symbols: u16) {
+    /// Adds a block of `symbols` source symbols to the content. In the first pass, `repairs` repair symbols follow it at once.
+    pub fn push(&mut self, symbols: u16, repairs: u16) {
         self.blocks.push(Block {
             symbols,
-            want: 0,
+            want: repairs,
             resend: symbols,
             fresh: u32::from(symbols),
             generation: 0,
@@ -211,8 +211,12 @@ impl RepairScheduler {
         if pick.kind == PickKind::Front {
             self.sent_first += 1;
             self.front_symbol += 1;
-            let symbols = self.entry(pick.block).map_or(0, |entry| u32::from(entry.symbols));
-            if self.front_symbol >= symbols {
+            let (symbols, repairs) =
+                self.entry(pick.block).map_or((0, 0), |entry| (entry.symbols, entry.want));
+            if self.front_symbol >= u32::from(symbols) {
+                if repairs > 0 {
+                    self.repairs.insert(pick.block);
+                }
                 self.front += 1;
                 self.front_symbol = 0;
                 self.pass_withdrawn();
@@ -343,7 +347,7 @@ mod tests {
     /// Returns a scheduler with `blocks` blocks of 10 symbols, all sent once in packets 0, 1, 2..., and the next packet number.
     fn sent_once(blocks: u32) -> (RepairScheduler, u64) {
         let mut scheduler = RepairScheduler::new(1);
-        (0..blocks).for_each(|_| scheduler.push(10));
+        (0..blocks).for_each(|_| scheduler.push(10, 0));
         let mut seq = 0;
         drain(&mut scheduler, &mut seq);
         (scheduler, seq)
@@ -360,10 +364,26 @@ mod tests {
     }
 
     #[test]
+    fn repairs_in_advance_follow_their_block_and_count_as_sent() {
+        let mut scheduler = RepairScheduler::new(0);
+        (0..2).for_each(|_| scheduler.push(4, 2));
+        let mut seq = 0;
+        let sent = drain(&mut scheduler, &mut seq);
+        let numbers: Vec<_> = sent.iter().map(|pick| (pick.block, pick.symbol, pick.kind)).collect();
+        let front = |block| (0..4).map(move |symbol| (block, symbol, PickKind::Front));
+        let repairs = |block| (4..6).map(move |symbol| (block, symbol, PickKind::Repair));
+        let expected = front(0).chain(repairs(0)).chain(front(1)).chain(repairs(1));
+        assert_eq!(numbers, expected.collect::<Vec<_>>());
+        assert!(!scheduler.request(0, 2, Seq(3)), "both were sent after packet 3");
+        assert!(scheduler.request(0, 2, Seq(5)));
+        assert_eq!(scheduler.pick(), Some(Pick { block: 0, symbol: 6, kind: PickKind::Repair }));
+    }
+
+    #[test]
     fn source_symbols_are_sent_first_and_in_order() {
         let mut scheduler = RepairScheduler::new(0);
-        scheduler.push(2);
-        scheduler.push(1);
+        scheduler.push(2, 0);
+        scheduler.push(1, 0);
         let sent: Vec<_> = drain(&mut scheduler, &mut 0).iter().map(|p| (p.block, p.symbol)).collect();
         assert_eq!(sent, [(0, 0), (0, 1), (1, 0)]);
         assert!(scheduler.is_idle());
@@ -414,7 +434,7 @@ mod tests {
     #[test]
     fn mostly_missing_block_is_sent_again_after_new_blocks() {
         let (mut scheduler, mut seq) = sent_once(3);
-        scheduler.push(10);
+        scheduler.push(10, 0);
         assert!(scheduler.request(2, 10, Seq(seq)));
         let picks = drain(&mut scheduler, &mut seq);
         assert_eq!(picks[0].kind, PickKind::Front);
@@ -425,7 +445,7 @@ mod tests {
     #[test]
     fn manifest_blocks_are_repaired_before_new_blocks_are_sent() {
         let (mut scheduler, mut seq) = sent_once(3);
-        scheduler.push(10);
+        scheduler.push(10, 0);
         scheduler.request(0, 10, Seq(seq));
         assert_eq!(drain(&mut scheduler, &mut seq)[0].block, 0);
     }
@@ -433,7 +453,7 @@ mod tests {
     #[test]
     fn requests_for_unsent_or_unknown_blocks_are_ignored() {
         let mut scheduler = RepairScheduler::new(0);
-        scheduler.push(10);
+        scheduler.push(10, 0);
         assert!(!scheduler.request(0, 10, Seq(0)));
         assert!(!scheduler.request(77, 10, Seq(0)));
     }
@@ -451,7 +471,7 @@ mod tests {
     #[test]
     fn unsent_symbols_of_forgotten_blocks_are_skipped() {
         let mut scheduler = RepairScheduler::new(0);
-        (0..3).for_each(|_| scheduler.push(2));
+        (0..3).for_each(|_| scheduler.push(2, 0));
         scheduler.sent(scheduler.pick().expect("nothing was sent"), Seq(0));
         scheduler.forget_before(2);
         assert_eq!(scheduler.pick().map(|pick| (pick.block, pick.symbol)), Some((2, 0)));
@@ -496,7 +516,7 @@ mod tests {
     #[test]
     fn withdrawn_blocks_are_skipped_until_they_are_requested() {
         let (mut scheduler, mut seq) = sent_once(1);
-        (0..3).for_each(|_| scheduler.push(4));
+        (0..3).for_each(|_| scheduler.push(4, 0));
         scheduler.withdraw(2);
         assert!(scheduler.request(0, 1, Seq(seq)));
         scheduler.withdraw(0);
@@ -505,7 +525,7 @@ mod tests {
         assert!(scheduler.request(0, 10, Seq(seq)));
         let again = drain(&mut scheduler, &mut seq);
         assert!(again.len() == 10 && again.iter().all(|pick| ids_of(1).contains(&pick.symbol)));
-        scheduler.push(4);
+        scheduler.push(4, 0);
         scheduler.withdraw(4);
         assert_eq!((scheduler.complete_to(), scheduler.is_idle()), (5, true), "it counts as sent");
     }

@@ -104,6 +104,8 @@ pub enum Feature {
     Stream,
     /// A separate stream on each layer.
     Layers,
+    /// An aim for the delay of a live stream.
+    Latency,
     /// Owners, attributes and special bits of files.
     Metadata,
     /// Sending the targets of symbolic links instead of the links.

@@ -351,8 +351,8 @@ impl Disk {
         }
     }
 
-    /// Reserves space for the first `len` bytes of a file. Has no effect on a filesystem in memory: it would allocate all pages at
-    /// once in the calling thread, and a write to a reserved page takes as long as a write that allocates the page.
+    /// Reserves space for the first `len` bytes of a file. Has no effect on a filesystem in memory. There it would allocate all
+    /// pages at once in the calling thread, and later writes would take as long as without it.
     pub(crate) fn reserve(&self, file: &File, len: u64) -> Result<(), Errno> {
         self.ask(&Op::Reserve)?;
         if fstatfs(file).is_ok_and(|about| has_memory_type(&about)) {

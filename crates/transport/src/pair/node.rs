@@ -87,6 +87,8 @@ pub(super) struct Offer {
     /// A live stream to which a test adds blocks. Values: the time for which blocks are stored, and the number of announcements
     /// and of status messages that count as already sent.
     live: Option<(Span, u64)>,
+    /// Aim for the delay of a stream.
+    pub(super) latency: Span,
 }
 
 impl Offer {
@@ -122,6 +124,7 @@ impl Offer {
             receipts: None,
             streams: None,
             live: None,
+            latency: Span::from_millis(200),
         }
     }
 
@@ -421,7 +424,14 @@ impl SourceNode {
                 let (feeder, pipe) = Feeder::pipe();
                 self.feeder = Some(feeder);
                 let history = offer.live.map_or(Span::ZERO, |(history, _)| history);
-                let live = BlockSource::live_pipe(pipe, symbol, symbols, now.as_nanos(), history, Time::ZERO);
+                let live = BlockSource::live_pipe(
+                    pipe,
+                    symbol,
+                    symbols,
+                    now.as_nanos(),
+                    (history, offer.latency),
+                    Time::ZERO,
+                );
                 of_blocks(live.expect("symbols make blocks"), scheme.layers())
             }
             None => match offer.one_way {
@@ -437,7 +447,14 @@ impl SourceNode {
             },
             Some((streams, history)) => {
                 let (repair, fill) = (0.1, Fill::of(&scheme));
-                let cut = Cut { symbol_size: symbol, symbols, repair, history: *history, fill };
+                let cut = Cut {
+                    symbol_size: symbol,
+                    symbols,
+                    repair,
+                    history: *history,
+                    block_time: offer.latency / 2,
+                    fill,
+                };
                 let feeds = streams.iter().map(|made| Box::new(made.clone()) as Box<dyn Feed>);
                 let streams = Streams::new(feeds.collect(), cut, now.as_nanos());
                 Box::new(streams.expect("symbols make blocks"))

@@ -327,13 +327,13 @@ fn stalled_disk_delays_no_datagram_with_spilled_symbols() {
 }
 
 /// Returns the names of the schemes with one rate.
-fn one_rate() -> impl Iterator<Item = &'static str> {
+pub(super) fn one_rate() -> impl Iterator<Item = &'static str> {
     let is_layered = |scheme: &str| scheme.parse::<Scheme>().is_ok_and(|scheme| scheme.layers() > 1);
     CATALOGUE.iter().map(|entry| entry.name).filter(move |scheme| !is_layered(scheme))
 }
 
 /// Returns the stream that a receiver has written to the file whose name ends with `end`.
-fn file_of(net: &Net, receiver: usize, end: &str) -> Vec<u8> {
+pub(super) fn file_of(net: &Net, receiver: usize, end: &str) -> Vec<u8> {
     let files = std::fs::read_dir(&net.receivers[receiver].dir).expect("it has a directory");
     let mut files = files.filter_map(|entry| Some(entry.ok()?.path()));
     let is_stream = |path: &PathBuf| {

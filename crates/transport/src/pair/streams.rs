@@ -46,7 +46,7 @@ impl LiveInput {
 }
 
 impl Feed for LiveInput {
-    fn take(&mut self, most: usize, now: Time) -> Result<Option<Vec<u8>>, ObjectError> {
+    fn take(&mut self, most: usize, _: Span, now: Time) -> Result<Option<Vec<u8>>, ObjectError> {
         let come = self.rate.map_or(self.bytes, |rate| rate.bytes_in(now.since(Time::ZERO)) as usize);
         let there = come.min(self.bytes) - self.taken;
         if there == 0 || there < most && come < self.bytes {

@@ -16,9 +16,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum time for which live data waits until its block is full.
-const LIVE_LATENCY: Duration = Duration::from_millis(50);
-
 /// Whether there is time for work that is not urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leisure {
@@ -79,6 +76,7 @@ pub(crate) struct Live {
     geometry: Geometry,
     transfer: TransferId,
     history: Span,
+    latency: Span,
     /// Blocks from number `oldest` on.
     stored: VecDeque<LiveBlock>,
     oldest: u32,
@@ -135,16 +133,16 @@ impl BlockSource {
         Ok(BlockSource::object(object, Some(pipe)))
     }
 
-    /// Sends an input live.
+    /// Sends an input live, with a history and a latency.
     pub(crate) fn live(
         input: &Input,
         symbol_size: u16,
         symbols: u16,
         unix_nanos: u64,
-        history: Span,
+        times: (Span, Span),
         now: Time,
     ) -> Result<BlockSource, Error> {
-        BlockSource::live_pipe(Pipe::of(input).0, symbol_size, symbols, unix_nanos, history, now)
+        BlockSource::live_pipe(Pipe::of(input).0, symbol_size, symbols, unix_nanos, times, now)
     }
 
     /// Sends the input of `pipe` live.
@@ -153,7 +151,7 @@ impl BlockSource {
         symbol_size: u16,
         symbols: u16,
         unix_nanos: u64,
-        history: Span,
+        (history, latency): (Span, Span),
         now: Time,
     ) -> Result<BlockSource, Error> {
         let entry = Entry::new("stream", Kind::Stream, 0o644, unix_nanos as i64);
@@ -170,6 +168,7 @@ impl BlockSource {
             geometry,
             transfer,
             history,
+            latency,
             stored,
             oldest: 0,
             whole: false,
@@ -312,6 +311,15 @@ impl BlockSource {
 
     pub(crate) fn is_live(&self) -> bool {
         matches!(self, BlockSource::Live(_))
+    }
+
+    /// Returns the time in which missing symbols of a live block must be repaired. The rest of the latency passes while the block
+    /// is filled and sent.
+    pub(crate) fn repair_time(&self) -> Option<Span> {
+        match self {
+            BlockSource::ObjectStream(_) => None,
+            BlockSource::Live(live) => Some(live.latency / 2),
+        }
     }
 
     /// Returns the number of source symbols of a block.
@@ -530,7 +538,8 @@ impl Live {
 
     fn poll(&mut self, now: Time) -> Result<(), ObjectError> {
         let capacity = self.geometry.capacity() as usize;
-        while let Some(mut data) = self.pipe.take(capacity, LIVE_LATENCY)? {
+        let block_time = Duration::from_nanos(self.latency.as_nanos() / 4);
+        while let Some(mut data) = self.pipe.take(capacity, block_time)? {
             if self.oldest + self.stored.len() as u32 >= MAX_BLOCKS {
                 return Err(ObjectError::StreamTooLong { blocks: MAX_BLOCKS });
             }
@@ -558,7 +567,8 @@ mod tests {
     #[test]
     fn live_stream_fails_when_block_numbers_are_exhausted() {
         let (feeder, pipe) = Feeder::pipe();
-        let source = BlockSource::live_pipe(pipe, 64, 2, 1, Span::from_secs(5), Time::ZERO);
+        let source =
+            BlockSource::live_pipe(pipe, 64, 2, 1, (Span::from_secs(5), Span::from_millis(200)), Time::ZERO);
         let BlockSource::Live(mut live) = source.expect("a stream") else { panic!("it is live") };
         let capacity = live.geometry.capacity() as usize;
         // Simulates years of streaming: only two block numbers are left.

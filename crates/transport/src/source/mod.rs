@@ -638,7 +638,7 @@ impl SourceSession {
     fn pass_loss_to_scheduler(&mut self) {
         let loss = self.members.iter().filter(|(_, member)| member.pace == Pace::Together);
         let loss = loss.map(|(_, member)| member.loss).fold(0.0, f32::max);
-        self.scheduler.on_reported_loss(f64::from(loss));
+        self.scheduler.on_reported_loss(f64::from(loss), self.rtt_max());
         self.events.extend(self.scheduler.take_warnings().into_iter().map(Event::warning));
     }
 

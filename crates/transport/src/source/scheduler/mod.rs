@@ -2,7 +2,7 @@
 //!
 //! | scheduler | for | repairs |
 //! |---|---|---|
-//! | [`OnRequest`] | files, pipes and live streams at one rate | on request |
+//! | [`OnRequest`] | files, pipes and live streams at one rate | on request; with each block of a live stream if requests take too long |
 //! | [`Fountain`] | files in layers | an endless sequence of new symbols, no requests |
 //! | [`InRounds`] | sessions without feedback | some repairs with each block, and new symbols in each round, no requests |
 //! | [`Streams`](streams::Streams) | a live stream on each layer | some repairs with each block, no requests |
@@ -24,6 +24,14 @@ use crate::withdrawals::Slice;
 use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, Hashes, Receipt, Scheduled, Signature, SymbolMap, Withdrawn};
+
+/// Ratio of the repair symbols that are sent in advance to the receivers' loss.
+const SPARE: f64 = 1.5;
+
+/// Returns the ratio of repair symbols to source symbols for this loss of a receiver.
+fn repairs_for(loss: f64) -> f64 {
+    if loss.is_finite() { loss * SPARE } else { 0.0 }
+}
 
 /// A symbol to send.
 pub(crate) struct Chosen<'a> {
@@ -232,8 +240,8 @@ pub(crate) trait Scheduler: Send {
     /// Sets the packet rate of all layers together, packets per second.
     fn set_rate(&mut self, _packets: f64) {}
 
-    /// Records the loss rate of the receiver with the highest loss, 0 to 1.
-    fn on_reported_loss(&mut self, _loss: f64) {}
+    /// Records the loss rate of the receiver with the highest loss, 0 to 1, and the largest round-trip time.
+    fn on_reported_loss(&mut self, _loss: f64, _rtt: Span) {}
 
     /// Handles a request for symbols of a block; returns whether symbols will be sent for it.
     fn request(&mut self, _block: u32, _symbols: u16, _by: &Requester<'_>) -> bool {

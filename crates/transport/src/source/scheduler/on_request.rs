@@ -1,19 +1,30 @@
 //! Sends all content once, and then sends repairs on request. Used for sessions at one rate.
 
-use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Requester, Scheduler};
+use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Requester, Scheduler, repairs_for};
 use crate::object::{Affected, Counts, Geometry, Hash, Layout, LeftOut, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
 use faircast_core::delivery::repair_scheduler::{Pick, PickKind, RepairScheduler};
 use faircast_core::packet::{Flags, Layer, Payload, Seq};
-use faircast_core::time::{Rate, Time};
+use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Scheduled, Withdrawn};
+
+/// Time for a request and its answer in addition to the round trips: pauses of busy processors at both ends.
+const REACTION: Span = Span::from_millis(10);
+
+/// Number of round trips that a lost symbol takes: its loss is noticed, a request is delayed at random, a repair arrives.
+const ROUND_TRIPS: u64 = 4;
+
+/// Maximum ratio of repair symbols to source symbols that are sent without a request.
+const MAX_UNASKED: f64 = 0.5;
 
 /// Sends blocks in order, and repairs on request.
 pub(crate) struct OnRequest {
     source: BlockSource,
     blocks: Blocks,
     repairs: RepairScheduler,
+    /// Number of repair symbols that follow each source symbol without a request.
+    unasked: f64,
     /// The chosen symbol, until it is recorded as sent.
     chosen: Option<Pick>,
 }
@@ -23,7 +34,7 @@ impl OnRequest {
         let geometry = source.geometry();
         let blocks = Blocks::new(geometry.symbol_size, geometry.symbols_per_block, 1);
         let repairs = RepairScheduler::new(geometry.manifest_blocks());
-        let mut scheduler = OnRequest { source, blocks, repairs, chosen: None };
+        let mut scheduler = OnRequest { source, blocks, repairs, unasked: 0.0, chosen: None };
         scheduler.follow_source();
         scheduler
     }
@@ -44,7 +55,8 @@ impl OnRequest {
     /// Adds the blocks that have become ready at the block source.
     fn follow_source(&mut self) {
         while self.repairs.end() < self.source.ready() {
-            self.repairs.push(self.source.symbols(self.repairs.end()));
+            let symbols = self.source.symbols(self.repairs.end());
+            self.repairs.push(symbols, (f64::from(symbols) * self.unasked).ceil() as u16);
         }
         self.repairs.forget_before(self.source.oldest());
     }
@@ -133,6 +145,12 @@ impl Scheduler for OnRequest {
         if let Some(pick) = self.chosen.take() {
             self.repairs.sent(pick, seq);
         }
+    }
+
+    /// Sends repairs of live blocks in advance if requests take longer than the stream's latency permits.
+    fn on_reported_loss(&mut self, loss: f64, rtt: Span) {
+        let is_late = self.source.repair_time().is_some_and(|time| time < rtt * ROUND_TRIPS + REACTION);
+        self.unasked = if is_late { repairs_for(loss).min(MAX_UNASKED) } else { 0.0 };
     }
 
     fn request(&mut self, block: u32, symbols: u16, by: &Requester<'_>) -> bool {

@@ -9,7 +9,7 @@
 //! finished the block before it. The receiver then continues even if that block is incomplete. A layer drops whole blocks of data
 //! that it could not send in time.
 
-use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Scheduler};
+use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Scheduler, repairs_for};
 use crate::announced::LIVE_ROOT;
 use crate::config::{LayerInput, Pacing};
 use crate::error::Error;
@@ -23,9 +23,6 @@ use faircast_fec::{BlockEncoder, RepairSource, Shape};
 use faircast_host::pipe::Pipe;
 use std::collections::VecDeque;
 use std::time::Duration;
-
-/// A block holds the data that a layer sends in this time. Input waits at most this long until its block is full.
-const LATENCY: Span = Span::from_millis(100);
 
 /// Minimum size of a block, in source symbols. Each block has at least one repair symbol, which would be a large share of a
 /// smaller block.
@@ -46,16 +43,14 @@ const LOOK_EVERY: Span = Span::from_millis(2);
 /// Time between the last symbol and the announcement of the end. In this time, receivers process the symbol.
 const TAIL: Span = Span::from_millis(300);
 
-/// Ratio of repair symbols to the receivers' loss.
-const SPARE: f64 = 1.5;
 /// Maximum number of repair symbols, as a multiple of the configured number.
 const MAX_RAISED: f64 = 2.0;
 
 /// Source of a layer's bytes.
 pub(crate) trait Feed: Send {
-    /// Returns up to `most` bytes, once `most` bytes are available, the oldest byte has waited for [`LATENCY`], or the input has
+    /// Returns up to `most` bytes, once `most` bytes are available, the oldest byte has waited for `timeout`, or the input has
     /// ended. Returns `None` before that.
-    fn take(&mut self, most: usize, now: Time) -> Result<Option<Vec<u8>>, ObjectError>;
+    fn take(&mut self, most: usize, timeout: Span, now: Time) -> Result<Option<Vec<u8>>, ObjectError>;
 
     /// Whether the input has ended and all its bytes were taken.
     fn is_finished(&self) -> bool;
@@ -89,8 +84,8 @@ impl Input {
 }
 
 impl Feed for Input {
-    fn take(&mut self, most: usize, _: Time) -> Result<Option<Vec<u8>>, ObjectError> {
-        self.pipe.take(most, Duration::from_nanos(LATENCY.as_nanos()))
+    fn take(&mut self, most: usize, timeout: Span, _: Time) -> Result<Option<Vec<u8>>, ObjectError> {
+        self.pipe.take(most, Duration::from_nanos(timeout.as_nanos()))
     }
 
     fn is_finished(&self) -> bool {
@@ -134,6 +129,8 @@ pub(crate) struct Cut {
     pub(crate) repair: f64,
     /// Age at which unsent live input is dropped.
     pub(crate) history: Span,
+    /// A block holds the data that a layer sends in this time. Input waits at most this long until its block is full.
+    pub(crate) block_time: Span,
     pub(crate) fill: Fill,
 }
 
@@ -335,9 +332,8 @@ impl Scheduler for Streams {
         Ok(self.turn(layer).map(|(place, symbols, payload)| Chosen { place, symbols, payload, flags }))
     }
 
-    fn on_reported_loss(&mut self, loss: f64) {
-        let wanted = if loss.is_finite() { loss * SPARE } else { 0.0 };
-        self.repair = wanted.clamp(self.cut.repair, self.cut.repair * MAX_RAISED);
+    fn on_reported_loss(&mut self, loss: f64, _rtt: Span) {
+        self.repair = repairs_for(loss).clamp(self.cut.repair, self.cut.repair * MAX_RAISED);
     }
 
     /// Returns a status that states only the end of the content. It states no blocks, because each layer has its own blocks, and
@@ -385,9 +381,9 @@ impl Lane {
         }
     }
 
-    /// Makes blocks of the input, each with the data that the layer sends in [`LATENCY`].
+    /// Makes blocks of the input, each with the data that the layer sends in the time of a block.
     fn take_in(&mut self, cut: &Cut, rate: Rate, now: Time) -> Result<(), ObjectError> {
-        let in_time = rate.bps() / 8.0 * LATENCY.as_secs_f64() / f64::from(cut.symbol_size);
+        let in_time = rate.bps() / 8.0 * cut.block_time.as_secs_f64() / f64::from(cut.symbol_size);
         let symbols = (in_time as u16).clamp(MIN_BLOCK.min(cut.symbols), cut.symbols);
         let most = usize::from(symbols) * usize::from(cut.symbol_size) - crate::object::TRAILER;
         let has_room = |lane: &Lane| match lane.feed.pacing() {
@@ -395,7 +391,7 @@ impl Lane {
             Pacing::Live => lane.waiting_bytes < MAX_WAITING,
         };
         while has_room(self) {
-            let Some(mut bytes) = self.feed.take(most, now)? else { break };
+            let Some(mut bytes) = self.feed.take(most, cut.block_time, now)? else { break };
             if self.next >= MAX_BLOCKS {
                 return Err(ObjectError::StreamTooLong { blocks: MAX_BLOCKS });
             }

@@ -19,7 +19,7 @@ enum More {
 }
 
 impl Feed for Ready {
-    fn take(&mut self, most: usize, _: Time) -> Result<Option<Vec<u8>>, ObjectError> {
+    fn take(&mut self, most: usize, _: Span, _: Time) -> Result<Option<Vec<u8>>, ObjectError> {
         let rest = &self.bytes[self.taken..];
         let taken = rest[..rest.len().min(most)].to_vec();
         self.taken += taken.len();
@@ -36,7 +36,14 @@ impl Feed for Ready {
 }
 
 fn cut() -> Cut {
-    Cut { symbol_size: T, symbols: 20, repair: 0.1, history: Span::from_secs(1), fill: Fill::Times(0) }
+    Cut {
+        symbol_size: T,
+        symbols: 20,
+        repair: 0.1,
+        history: Span::from_secs(1),
+        block_time: Span::from_millis(100),
+        fill: Fill::Times(0),
+    }
 }
 
 fn feed(len: usize, pacing: Pacing, more: More) -> Box<dyn Feed> {
@@ -118,7 +125,7 @@ fn number_of_repair_symbols_is_rounded_up() {
 fn reported_losses_raise_the_number_of_repairs_within_bounds() {
     let repairs = |loss: f64| {
         let mut streams = started(vec![feed(1_200, Pacing::Waits, More::Never)], cut());
-        streams.on_reported_loss(loss);
+        streams.on_reported_loss(loss, Span::ZERO);
         all(&mut streams, 0).len() as u64 - symbols(&streams).1
     };
     assert_eq!([0.0, 0.05, 0.1, 0.5, f64::NAN].map(repairs), [2, 2, 3, 4, 2]);
