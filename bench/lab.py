@@ -122,6 +122,8 @@ class Lab:
             # The bridge needs its own IPv6 address at once: without an address it cannot send MLD queries.
             no_dad = [f"net.ipv6.conf.{which}.accept_dad=0" for which in ["all", "default"]]
             sh("ip", "netns", "exec", self.bridge, "sysctl", "-qw", *no_dad)
+            # Where the host has loaded br_netfilter, every packet on a bridge would pass the firewall.
+            sh("ip", "netns", "exec", self.bridge, "sysctl", "-qw", "net.bridge.bridge-nf-call-iptables=0", check=False)
             sh("ip", "-n", self.bridge, "link", "add", "br0", "mtu", str(self.mtu), "type", "bridge", "mcast_snooping", "0")
             sh("ip", "-n", self.bridge, "link", "set", "br0", "up")
             for number, ns in enumerate([self.sender, self.tcp, *self.receivers]):
