@@ -5,8 +5,8 @@
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
-    Advice, AtFlags, FallocateFlags, Gid, Mode, OFlags, StatFs, Timestamps, Uid, XattrFlags, fadvise,
-    fallocate, fstatfs, statfs,
+    Advice, AtFlags, FallocateFlags, Gid, Mode, OFlags, Timestamps, Uid, XattrFlags, fadvise, fallocate,
+    statfs,
 };
 use rustix::io::Errno;
 use rustix::path::Arg;
@@ -351,13 +351,9 @@ impl Disk {
         }
     }
 
-    /// Reserves space for the first `len` bytes of a file. Has no effect on a filesystem in memory. There it would allocate all
-    /// pages at once in the calling thread, and later writes would take as long as without it.
+    /// Reserves space for the first `len` bytes of a file.
     pub(crate) fn reserve(&self, file: &File, len: u64) -> Result<(), Errno> {
         self.ask(&Op::Reserve)?;
-        if fstatfs(file).is_ok_and(|about| has_memory_type(&about)) {
-            return Ok(());
-        }
         fallocate(file, FallocateFlags::empty(), 0, len)
     }
 
@@ -410,10 +406,6 @@ impl Failure {
 /// Returns whether a directory is in memory (`TMPFS_MAGIC` or `RAMFS_MAGIC` of `statfs(2)`). No disk then delays operations on
 /// files in the directory.
 pub fn is_in_memory(directory: &Path) -> bool {
-    statfs(directory).is_ok_and(|about| has_memory_type(&about))
-}
-
-fn has_memory_type(about: &StatFs) -> bool {
     const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
-    IN_MEMORY.contains(&(about.f_type as u64 & 0xffff_ffff))
+    statfs(directory).is_ok_and(|about| IN_MEMORY.contains(&(about.f_type as u64 & 0xffff_ffff)))
 }
