@@ -18,9 +18,10 @@ pub struct Header {
     pub ecn: Ecn,
 }
 
-const FIXED: usize = 20;
+/// Length of a header without options.
+pub(crate) const FIXED: usize = 20;
 const ECN: u8 = 0b11;
-const TCP: u8 = 6;
+pub(crate) const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 /// Parses a packet. Returns `None` if it is not an IPv4 packet of the stated length.
@@ -67,6 +68,36 @@ pub fn mark(bytes: &mut [u8]) {
     bytes[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
 }
 
+/// Returns the sum of 16-bit words for Internet checksums (RFC 1071), added to `before`. A last odd byte is the high byte of a word.
+pub(crate) fn sum(before: u16, bytes: &[u8]) -> u16 {
+    let (words, rest) = bytes.as_chunks::<4>();
+    let total: u64 = words.iter().map(|word| u64::from(u32::from_be_bytes(*word))).sum();
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut total = total + u64::from(u32::from_be_bytes(last)) + u64::from(before);
+    while total > 0xffff {
+        total = (total & 0xffff) + (total >> 16);
+    }
+    total as u16
+}
+
+/// Returns the sum of the part of a packet's addresses, protocol and payload that checksums of TCP and UDP cover besides the
+/// payload (RFC 9293, 3.1). The packet has a header of [`FIXED`] bytes or more.
+pub(crate) fn pseudo_header(bytes: &[u8], payload: usize) -> u16 {
+    let [high, low] = (payload as u16).to_be_bytes();
+    sum(sum(0, &bytes[12..20]), &[0, bytes[9], high, low])
+}
+
+/// Sets the total length of a packet, adds `number` to its identification, and sets its header checksum.
+pub(crate) fn renumber(header: &mut [u8], total: usize, number: u16) {
+    header[2..4].copy_from_slice(&(total as u16).to_be_bytes());
+    let identification = u16::from_be_bytes([header[4], header[5]]).wrapping_add(number);
+    header[4..6].copy_from_slice(&identification.to_be_bytes());
+    header[10..12].fill(0);
+    let checksum = !sum(0, header);
+    header[10..12].copy_from_slice(&checksum.to_be_bytes());
+}
+
 /// Returns the FNV-1a hash.
 fn hash<'a>(bytes: impl Iterator<Item = &'a u8>) -> u32 {
     bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
@@ -80,7 +111,10 @@ pub(crate) mod tests {
 
     /// Returns the Internet checksum of a header. The result is zero if the checksum field is correct.
     pub(crate) fn checksum(header: &[u8]) -> u16 {
-        let words = header.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+        let words = header.chunks(2).map(|word| {
+            let low = word.get(1).copied().unwrap_or_default();
+            u32::from(u16::from_be_bytes([word[0], low]))
+        });
         let mut sum: u32 = words.sum();
         while sum > 0xffff {
             sum = (sum & 0xffff) + (sum >> 16);
@@ -144,6 +178,11 @@ pub(crate) mod tests {
             mark(&mut packet);
             prop_assert_eq!(packet[1] & 3, 3);
             prop_assert_eq!(checksum(&packet[..20]), 0);
+        }
+
+        #[test]
+        fn sum_of_a_packet_equals_the_sum_of_its_words(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert_eq!(!sum(0, &bytes), checksum(&bytes));
         }
 
         #[test]

@@ -12,11 +12,13 @@
 //! | [`net`] | routes, links and packets in transit; without clock and devices |
 //! | [`ipv4`] | fields of packets that the emulator reads and changes |
 //! | [`run`] | devices and clock |
+//! | `split` `batch` | packets that hosts hand over as one, and get as one |
 //! | `samples` | states of the network at regular times |
 //! | [`sandbox`] | namespaces without names, which end with their processes |
 //!
 //! Emulated routers are invisible to IP, as switches are: they do not decrement the time to live.
 
+mod batch;
 mod igmp;
 pub mod ipv4;
 pub mod net;
@@ -25,6 +27,7 @@ mod routes;
 pub mod run;
 mod samples;
 pub mod sandbox;
+mod split;
 mod sys;
 mod trees;
 

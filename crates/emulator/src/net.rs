@@ -17,6 +17,9 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
+/// Maximum time by which an arrival at a router may be processed late. It limits the work of one call.
+const LOOK_AHEAD: Span = Span::from_millis(1);
+
 /// Counters of packets at hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Entries {
@@ -128,7 +131,11 @@ enum Step {
 #[derive(Debug)]
 struct Line {
     link: Link,
+    from: NodeId,
     to: NodeId,
+    delay: Span,
+    /// Minimum time from an arrival at the end of the link to the arrival at a host; at most [`LOOK_AHEAD`].
+    beyond: Span,
     way: VecDeque<OnTheWay>,
     /// Time of the link's next arrival in the heap. Other arrivals of the link in the heap have no effect.
     arrival: Time,
@@ -214,7 +221,10 @@ impl Net {
             let link = Link::new(&edge.spec, Rng::new(plan.seed, number.into()));
             Line {
                 link,
+                from: edge.from,
                 to: edge.to,
+                delay: edge.spec.delay,
+                beyond: Span::ZERO,
                 way: VecDeque::new(),
                 arrival: Time::NEVER,
                 queue: Vec::new(),
@@ -222,7 +232,7 @@ impl Net {
                 scheduled: Time::NEVER,
             }
         };
-        Ok(Net {
+        let mut net = Net {
             routes,
             lines: (0..).zip(plan.topology.edges()).map(line).collect(),
             mtu: plan.mtu,
@@ -236,7 +246,9 @@ impl Net {
             entries: Entries::default(),
             watched: BTreeMap::new(),
             tallies: Vec::new(),
-        })
+        };
+        net.look_ahead();
+        Ok(net)
     }
 
     /// Counts the packets that reach a host for this destination and port, beginning now. Returns the index of the count in
@@ -291,9 +303,26 @@ impl Net {
         Ok(())
     }
 
-    /// Returns the time of the next event; [`Time::NEVER`] if no packet is in transit.
+    /// Returns a time before which no packet reaches a host; [`Time::NEVER`] if no packet is in transit.
     pub fn next(&self) -> Time {
-        self.due.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at)
+        let next = |line: &Line| line.arrival.min(line.scheduled + line.delay) + line.beyond;
+        self.lines.iter().map(next).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Computes [`Line::beyond`] from the delays of all links.
+    fn look_ahead(&mut self) {
+        let of_node = |node: u32| self.routes.host_at(NodeId(node)).map_or(LOOK_AHEAD, |_| Span::ZERO);
+        let mut from: Vec<Span> = (0..self.routes.nodes()).map(of_node).collect();
+        let mut is_changed = true;
+        while is_changed {
+            is_changed = false;
+            for line in &mut self.lines {
+                line.beyond = from[line.to.0 as usize];
+                let least = &mut from[line.from.0 as usize];
+                let before = std::mem::replace(least, (line.delay + line.beyond).min(*least));
+                is_changed |= *least != before;
+            }
+        }
     }
 
     /// Returns the next packet that has arrived at a host by `now`.
@@ -371,7 +400,11 @@ impl Net {
     pub fn change(&mut self, now: Time, number: u32, change: Change) {
         let line = &mut self.lines[number as usize];
         match change {
-            Change::Delay(delay) => line.link.set_delay(now, delay),
+            Change::Delay(delay) => {
+                line.link.set_delay(now, delay);
+                line.delay = delay;
+                self.look_ahead();
+            }
             Change::Loss(loss) => line.link.set_loss(loss),
             Change::Up => line.link.set_up(),
             Change::Rate(rate) => {

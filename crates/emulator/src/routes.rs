@@ -225,6 +225,11 @@ impl Routes {
         self.node_of.len()
     }
 
+    /// Returns the number of nodes.
+    pub(crate) const fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
     pub(crate) fn node_of(&self, host: usize) -> NodeId {
         self.node_of[host]
     }

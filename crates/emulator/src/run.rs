@@ -4,10 +4,12 @@
 //! shortly before the next arrival and then polls the clock. If permitted, it runs with real-time priority. The [`Report`] of a
 //! run contains the lateness of packets. On a busy machine, check the lateness before you trust a measurement.
 
+use crate::batch::Batch;
 use crate::net::{Change, Entries, Net};
 use crate::plan::{EmulationPlan, Host, PlanError};
 use crate::samples::{LinkSample, Sample, Samples, Tally};
 use crate::sandbox::Namespace;
+use crate::split::{PREFIX, Segments};
 use crate::sys::{self, Tun, Watch};
 use faircast_aqm::LinkCounts;
 use faircast_core::time::{Span, Time};
@@ -29,8 +31,12 @@ const AWAKE: Span = Span::from_micros(15);
 const SLEPT: Span = Span::from_micros(20);
 /// Maximum duration of sleep. After it, the thread checks for a request to stop.
 const NAP: Span = Span::from_millis(20);
-/// Maximum number of packets that are read from a device before arrivals are processed again.
-const BUDGET: usize = 32;
+/// Number of packets after which the thread reads no more from a device before arrivals are processed again.
+const BUDGET: u64 = 512;
+/// Time without sleep after which the thread pauses, and duration of the pause. Packets of a pause are processed together, which
+/// takes less time, so that the emulation does not need a whole processor at high rates.
+const SHIFT: Span = Span::from_micros(50);
+const PAUSE: Span = Span::from_micros(80);
 
 /// An emulation of a plan between real hosts.
 #[derive(Debug)]
@@ -39,6 +45,7 @@ pub struct Emulator {
     tuns: Vec<Tun>,
     names: Vec<String>,
     buffer: Vec<u8>,
+    batch: Batch,
     begin: Instant,
     /// Changes of links, in the order of their times.
     changes: VecDeque<(Time, u32, Change)>,
@@ -116,11 +123,11 @@ impl Lateness {
         Lateness { steps: vec![0; Lateness::STEPS], most: Span::ZERO, total: 0 }
     }
 
-    fn add(&mut self, late: Span) {
+    fn add(&mut self, late: Span, packets: u64) {
         let step = (late.as_nanos() / Lateness::STEP.as_nanos()) as usize;
-        self.steps[step.min(Lateness::STEPS - 1)] += 1;
+        self.steps[step.min(Lateness::STEPS - 1)] += packets;
         self.most = self.most.max(late);
-        self.total += late.as_nanos();
+        self.total += late.as_nanos() * packets;
     }
 
     /// Returns the mean lateness; zero without packets.
@@ -178,7 +185,7 @@ impl Emulator {
             });
         }
         let names = plan.link_names();
-        let buffer = vec![0; usize::from(plan.mtu) + 1];
+        let buffer = vec![0; PREFIX + usize::from(u16::MAX)];
         let report = Report {
             entries: net.entries(),
             links: Vec::new(),
@@ -193,6 +200,7 @@ impl Emulator {
             tuns,
             names,
             buffer,
+            batch: Batch::default(),
             begin: Instant::now(),
             changes: VecDeque::new(),
             samples: Samples::none(),
@@ -259,17 +267,25 @@ impl Emulator {
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), EmulatorError> {
         self.hurry();
         let mut watch = Watch::new(&self.tuns);
-        let now = self.now();
-        self.empty.fill(now);
+        let mut awake_since = self.now();
+        self.empty.fill(awake_since);
         while !stop.load(Ordering::Relaxed) {
-            self.deliver();
-            let before = self.now();
+            let mut before = self.now();
+            if before.since(awake_since) > SHIFT {
+                Watch::pause(Duration::from_nanos(PAUSE.as_nanos())).map_err(EmulatorError::Broken)?;
+                before = self.now();
+                awake_since = before;
+            }
             let change = self.changes.front().map_or(Time::NEVER, |(at, ..)| *at);
             let next = self.net.next().min(change).min(self.samples.due());
             let left = next.since(before + AWAKE).min(NAP);
             let ready = watch.wait(Duration::from_nanos(left.as_nanos())).map_err(EmulatorError::Broken)?;
             let now = self.now();
             let has_slept = now.since(before) > SLEPT;
+            if has_slept {
+                awake_since = now;
+            }
+            self.deliver();
             for host in 0..self.tuns.len() {
                 let is_ready = ready > 0 && watch.is_ready(host);
                 if has_slept || !is_ready {
@@ -295,37 +311,48 @@ impl Emulator {
 
     /// Writes the packets that have arrived to the devices, and applies the changes that are due.
     fn deliver(&mut self) {
-        loop {
-            let now = self.now();
-            let Some(delivery) = self.net.due(now) else {
-                if let Some(&(_, link, change)) = self.changes.front().filter(|(at, ..)| *at <= now) {
-                    self.changes.pop_front();
-                    self.net.change(now, link, change);
-                    continue;
-                }
-                while self.samples.due() <= now {
-                    self.samples.push(self.net.sample(now), self.net.watched().to_vec());
-                }
-                return;
-            };
-            self.report.lateness.add(now.since(delivery.at));
-            if self.tuns[delivery.host].write(delivery.bytes).is_err() {
-                self.report.refused += 1;
+        let now = self.now();
+        while !self.batch.is_full()
+            && let Some(delivery) = self.net.due(now)
+        {
+            self.batch.add(&delivery);
+        }
+        let is_full = self.batch.is_full();
+        for run in self.batch.take() {
+            let now = Time::from_nanos(self.begin.elapsed().as_nanos() as u64);
+            run.arrivals.iter().for_each(|at| self.report.lateness.add(now.since(*at), 1));
+            if self.tuns[run.host].write(&run.prefix(), run.bytes()).is_err() {
+                self.report.refused += run.arrivals.len() as u64;
             }
+        }
+        if is_full {
+            return;
+        }
+        while let Some(&(_, link, change)) = self.changes.front().filter(|(at, ..)| *at <= now) {
+            self.changes.pop_front();
+            self.net.change(now, link, change);
+        }
+        while self.samples.due() <= now {
+            self.samples.push(self.net.sample(now), self.net.watched().to_vec());
         }
     }
 
     /// Reads the packets that a host has sent.
     fn collect(&mut self, host: usize) -> io::Result<()> {
-        for _ in 0..BUDGET {
-            let Some(packet) = self.tuns[host].read(&mut self.buffer)? else {
+        let mut taken = 0;
+        while taken < BUDGET {
+            let Some(read) = self.tuns[host].read(&mut self.buffer)? else {
                 self.empty[host] = self.now();
                 break;
             };
             let now = Time::from_nanos(self.begin.elapsed().as_nanos() as u64);
-            self.report.taking.add(now.since(self.empty[host]));
-            // `Net` counts the packets that it ignores.
-            let _ = self.net.enter(now, host, packet);
+            let (mut segments, before) = (Segments::new(read), taken);
+            while let Some(packet) = segments.next() {
+                taken += 1;
+                // `Net` counts the packets that it ignores.
+                let _ = self.net.enter(now, host, packet);
+            }
+            self.report.taking.add(now.since(self.empty[host]), taken - before);
         }
         Ok(())
     }
@@ -393,12 +420,12 @@ mod tests {
         let mut late = Lateness::new();
         assert_eq!((late.mean(), late.quantile(0.5)), (Span::ZERO, Span::ZERO));
         for micros in 0..100 {
-            late.add(Span::from_micros(micros));
+            late.add(Span::from_micros(micros), 1);
         }
         assert_eq!(late.quantile(0.5), Span::from_micros(50));
         assert_eq!(late.quantile(1.0), Span::from_micros(99));
         assert_eq!(late.mean(), Span::from_nanos(49_500));
-        late.add(Span::from_secs(3));
+        late.add(Span::from_secs(3), 1);
         assert_eq!((late.most, late.quantile(1.0)), (Span::from_secs(3), Lateness::STEP * 4_000));
     }
 }

@@ -3,13 +3,14 @@
 
 use std::ffi::CStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// A TUN device without packet information. Dropping it removes the device.
+/// A TUN device. The kernel's header (`virtio_net_hdr`) precedes every packet. Hosts hand over long TCP packets unsplit, and
+/// packets without checksums. Dropping it removes the device.
 #[derive(Debug)]
 pub(crate) struct Tun(File);
 
@@ -26,18 +27,19 @@ impl Tun {
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
             *to = from as libc::c_char;
         }
-        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
         // SAFETY: the descriptor is open, and the kernel reads and writes one ifreq, which is the argument.
-        match unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &mut request) } {
-            0 => Ok(Tun(file)),
-            _ => Err(io::Error::last_os_error()),
-        }
+        checked(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &mut request) })?;
+        let offload = libc::c_ulong::from(libc::TUN_F_CSUM | libc::TUN_F_TSO4);
+        // SAFETY: the descriptor is open, and the argument is a number.
+        checked(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD as _, offload) })?;
+        Ok(Tun(file))
     }
 
-    /// Returns the next packet that the kernel of the host has sent, or `None` if no packet waits.
-    pub(crate) fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<&'a [u8]>> {
+    /// Returns the next packet that the kernel of the host has sent, behind the kernel's header, or `None` if no packet waits.
+    pub(crate) fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<&'a mut [u8]>> {
         match (&self.0).read(buffer) {
-            Ok(length) => Ok(Some(&buffer[..length])),
+            Ok(length) => Ok(Some(&mut buffer[..length])),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 Ok(None)
             }
@@ -45,9 +47,9 @@ impl Tun {
         }
     }
 
-    /// Sends a packet to the kernel of the host.
-    pub(crate) fn write(&self, packet: &[u8]) -> io::Result<()> {
-        (&self.0).write(packet).map(drop)
+    /// Sends a packet to the kernel of the host, with the kernel's header.
+    pub(crate) fn write(&self, prefix: &[u8], packet: &[u8]) -> io::Result<()> {
+        (&self.0).write_vectored(&[IoSlice::new(prefix), IoSlice::new(packet)]).map(drop)
     }
 }
 
@@ -129,11 +131,20 @@ impl Watch {
 
     /// Waits until a device can be read, for at most `most`. Returns the number of ready devices.
     pub(crate) fn wait(&mut self, most: Duration) -> io::Result<usize> {
+        Watch::poll(&mut self.0, most)
+    }
+
+    /// Waits for this time, whatever the devices do.
+    pub(crate) fn pause(time: Duration) -> io::Result<()> {
+        Watch::poll(&mut [], time).map(drop)
+    }
+
+    fn poll(devices: &mut [libc::pollfd], most: Duration) -> io::Result<usize> {
         let most =
             libc::timespec { tv_sec: most.as_secs() as libc::time_t, tv_nsec: most.subsec_nanos().into() };
         // SAFETY: the array has the stated length, the timeout is valid, and no signal mask is given.
         let ready = unsafe {
-            libc::ppoll(self.0.as_mut_ptr(), self.0.len() as libc::nfds_t, &most, std::ptr::null())
+            libc::ppoll(devices.as_mut_ptr(), devices.len() as libc::nfds_t, &most, std::ptr::null())
         };
         match usize::try_from(ready) {
             Ok(ready) => Ok(ready),

@@ -116,9 +116,29 @@ fn red_marks_packets_of_a_tcp_flow_that_negotiated_ecn() {
     assert!(result.goodput_bps > 6e6, "{result:?}; {report}");
 }
 
+/// Needs a kernel: TUN devices take long packets apart and together, and Linux' TCP verifies their checksums.
+#[test]
+fn packets_that_arrive_together_reach_tcp_as_one() {
+    let Some(root) = require_root() else { return };
+    let text = "host a\nhost b\nlink a b delay=5ms";
+    let lab = must(EmulatedLab::shared(&root, text));
+    let flow = TcpFlow::new(Congestion::Reno, Duration::from_secs(1));
+    let result = must(flow.run(lab.host("a"), lab.host("b")));
+    let seen = must(lab.host("b").run("cat", &["/proc/net/snmp"], SOON)).stdout;
+    let report = must(lab.stop());
+    let (packets, taken) = (report.links[0].1.accepted, counter(&seen, "Tcp:", "InSegs"));
+    assert!(packets > 2_000 && taken > 0 && taken < packets * 3 / 4, "{taken}: {result:?}; {report}");
+    assert_eq!((counter(&seen, "Tcp:", "InCsumErrors"), report.entries.too_long, report.refused), (0, 0, 0));
+}
+
 /// Returns a counter of `IpExt` in `/proc/net/netstat`.
 fn netstat(text: &str, name: &str) -> u64 {
-    let mut lines = text.lines().filter(|line| line.starts_with("IpExt:"));
+    counter(text, "IpExt:", name)
+}
+
+/// Returns a counter of a group in a file of `/proc/net`.
+fn counter(text: &str, group: &str, name: &str) -> u64 {
+    let mut lines = text.lines().filter(|line| line.starts_with(group));
     let (names, values) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
     let mut pairs = names.split(' ').zip(values.split(' '));
     pairs.find(|(other, _)| *other == name).and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
