@@ -37,6 +37,11 @@ configuration! {
         answers: Answers = Answers::All
             => choice["answers", { "all" => All, "few" => Few },
                 "acknowledgements of each packet by all receivers (all), or limited to a number that the source can process (few)"];
+        /// Number of packets that one acknowledgement covers. A repaired packet and a packet after a gap are acknowledged at once.
+        // Paper gap: the paper does not state how many packets one acknowledgement covers.
+        together: u8 = 1
+            => whole["together", 1, 100,
+                "with answers=all, number of packets that one acknowledgement covers"];
         /// First packet that a receiver requires.
         begin: Begin = Begin::Here
             => choice["begin", { "here" => Here, "start" => AtStart },

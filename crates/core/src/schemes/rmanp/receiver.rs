@@ -31,6 +31,8 @@ pub struct Receiver {
     repair: Repair,
     begin: Begin,
     few: bool,
+    /// Number of packets per acknowledgement.
+    together: u8,
     decrease: f32,
     law: TruncatedExponential,
 }
@@ -66,7 +68,7 @@ const STALE_AFTER: Span = Span::from_secs(10);
 /// Range to which the round-trip times of headers are clamped.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 const MAX_TURN: f64 = 60.0;
-/// Number of packets per acknowledgement on a real network. `ACK_SPACING` is the maximum time between acknowledgements.
+/// Number of packets per acknowledgement with limited feedback. `ACK_SPACING` is the maximum time between acknowledgements.
 const TOGETHER: u8 = 4;
 const ACK_SPACING: Span = Span::from_millis(1);
 
@@ -89,6 +91,7 @@ impl Receiver {
             repair: config.repair,
             begin: config.begin,
             few: config.answers == Answers::Few,
+            together: if config.answers == Answers::Few { TOGETHER } else { config.together },
             decrease: config.decrease as f32,
             law: config.delay_law,
         }
@@ -209,13 +212,14 @@ impl Receiver {
         ReportContent::Selective { echo, behind, bitmap: received.bitmap, loss: 0.0 }
     }
 
-    /// Schedules an acknowledgement. On a real network, one acknowledgement covers several packets that arrive fast.
+    /// Schedules an acknowledgement. With limited feedback, only packets that arrive fast share an acknowledgement.
     fn acknowledge_soon(&mut self, arrival: Arrival, now: Time) {
-        self.waiting += 1;
+        self.waiting = self.waiting.saturating_add(1);
         let is_special = arrival.lost > 0 || arrival.marked || arrival.late;
-        if !self.few || is_special || self.waiting >= TOGETHER || now.since(self.acked_at) >= ACK_SPACING {
+        let is_slow = self.few && now.since(self.acked_at) >= ACK_SPACING;
+        if is_special || is_slow || self.waiting >= self.together {
             self.ack_at = now;
-        } else if self.ack_at.is_never() {
+        } else if self.few && self.ack_at.is_never() {
             self.ack_at = self.acked_at + ACK_SPACING;
         }
     }

@@ -48,8 +48,6 @@ pub struct Policy {
 const MAX_CHILDREN: usize = 4096;
 /// Maximum number of packets that wait to be repeated; also of stored packets that were repeated recently.
 const MAX_AGAIN: usize = 100;
-/// Minimum timeout, as a number of packet transmission times.
-const PACKETS_OF_TIMEOUT: u64 = 2;
 /// With limited feedback: bounds of the interval between two acknowledgements of a receiver, in seconds.
 const TURNS: (f64, f64) = (0.02, 10.0);
 /// After this number of missed acknowledgement intervals, a child counts as silent and acknowledgements count as late.
@@ -97,7 +95,9 @@ impl Policy {
     }
 
     fn restart_timer(&mut self, now: Time) {
-        let least = self.controller.pace().span_of(self.size()) * PACKETS_OF_TIMEOUT + self.some_turns();
+        // An acknowledgement is late when the next packet, too, should have been acknowledged.
+        let packets = u64::from(self.config.together) + 1;
+        let least = self.controller.pace().span_of(self.size()) * packets + self.some_turns();
         let waits = self.waits_for_acks() && !self.controller.is_starting();
         self.timeout_at = if waits { now + self.timeout.span().max(least) } else { Time::NEVER };
     }

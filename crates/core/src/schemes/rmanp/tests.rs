@@ -251,6 +251,18 @@ fn receiver_indicates_only_losses_not_reported_by_routers() {
 }
 
 #[test]
+fn acknowledgement_of_several_packets_waits_for_no_gap() {
+    let mut it = Hearer::new(&Config { together: 3, ..Config::published() });
+    assert_eq!((it.data(0, NEW), it.data(1, NEW)), (vec![], vec![]));
+    assert_eq!(it.data(2, NEW), [Reported::Ack(3)]);
+    assert_eq!(it.data(3, NEW), []);
+    assert_eq!(it.data(5, Flags::GAP_SEEN), [Reported::Ack(4), Reported::Lost(4, 1)]);
+    assert_eq!(it.data(4, Flags::REPAIR), [Reported::Ack(6)], "a repair is acknowledged at once");
+    assert_eq!((it.data(6, NEW), it.data(7, NEW)), (vec![], vec![]));
+    assert_eq!(it.data(8, NEW), [Reported::Ack(9)]);
+}
+
+#[test]
 fn three_unanswered_requests_indicate_congestion() {
     let mut it = Hearer::new(&Config::published());
     it.data(0, NEW);
