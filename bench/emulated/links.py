@@ -65,7 +65,8 @@ class Triple(Emulated):
         self.receivers = [self.namespaces["receiver"]]
 
 
-PACKET = 1500
+PACKET = 1500  # bytes of an IP packet of TCP
+DATA = 1498  # bytes of an IP packet of a multicast session: the default with an MTU of 1500
 
 
 def bottleneck(rtt, mbps, queue=None, jitter=None):
@@ -83,3 +84,31 @@ def shared_path(rtt, mbps, queue, jitter):
     return (f"router r\nlink source r delay={quarter}ms jitter={jitter:g}ms back jitter=0ms\n"
             f"link tcp r delay={quarter}ms jitter={jitter:g}ms back jitter=0ms\n"
             f"link r receiver rate={mbps}M delay={quarter}ms queue=droptail,{queue}\n")
+
+
+def simulated_path(links, scheme, tcp, session_start, tcp_start):
+    """Returns the network and the flows of a scenario for the simulator: a session and a TCP flow over the links of a `Triple`."""
+    return f"""[topology]
+kind = "text"
+network = \"\"\"
+host source
+host tcp
+host receiver
+{links}\"\"\"
+[[flow]]
+name = "multicast"
+kind = "session"
+scheme = "{scheme}"
+packet = "{DATA} B"
+from = "source"
+to = "receiver"
+start = "{session_start}"
+alive = "250 ms"
+[[flow]]
+name = "tcp"
+kind = "{tcp}"
+packet = "{PACKET} B"
+from = "tcp"
+to = "receiver"
+start = "{tcp_start}"
+"""

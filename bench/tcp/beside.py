@@ -11,7 +11,7 @@ import time
 import traces
 from keep import Processors
 from lab import Counter, Program
-from links import Triple, bottleneck, shared_path
+from links import Triple, bottleneck, shared_path, simulated_path
 from peers import Faircast
 
 FIRST_DATA = 3_000
@@ -82,6 +82,7 @@ def simulated(bench, scheme, rtt, parts):
     args = bench.args
     queue, jitter = bottleneck(rtt, args.mbps)
     directory = tempfile.mkdtemp(dir=bench.scratch)
+    links = shared_path(rtt, args.mbps, queue, jitter)
     lead = SIM_WAIT + args.lead + SIM_LEAD
     windows = "".join(f'[[window]]\nname = "{name}"\nfrom = "{lead + begin:g} s"\nto = "{lead + end:g} s"\n' for name, begin, end in parts)
     try:
@@ -91,29 +92,7 @@ def simulated(bench, scheme, rtt, parts):
 duration = "{args.seconds + lead + 0.2:g} s"
 warmup = "{lead:g} s"
 seeds = {args.seeds}
-[topology]
-kind = "dumbbell"
-sources = 2
-leaves = 2
-bottleneck = {{ rate = "{args.mbps:g} Mbit/s", delay = "{rtt / 2:g} ms", queue = "{queue} packets" }}
-access = {{ rate = "1 Gbit/s", delay = "0.01 ms", queue = "unlimited" }}
-[[flow]]
-name = "multicast"
-kind = "session"
-scheme = "{scheme}"
-packet = "1470 B"
-from = "src1"
-to = "leaf1"
-start = "{SIM_WAIT:g} s"
-alive = "250 ms"
-[[flow]]
-name = "tcp"
-kind = "{args.sim_tcp},jitter={jitter / 1000:g}"
-packet = "1500 B"
-from = "src2"
-to = "leaf2"
-start = "{lead:g} s .. {lead + 0.1:g} s"
-{windows}""")
+{simulated_path(links, scheme, args.sim_tcp, f"{SIM_WAIT:g} s", f"{lead:g} s .. {lead + 0.1:g} s")}{windows}""")
         done = subprocess.run([args.faircast, "sim", "run", scenario, "-q", "--out", os.path.join(directory, "out")],
                               capture_output=True, text=True, timeout=1800)
         if done.returncode != 0:
