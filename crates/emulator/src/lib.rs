@@ -32,7 +32,7 @@ mod sys;
 mod trees;
 
 pub use faircast_topology::memory;
-pub use net::{Change, Delivery, Net};
+pub use net::{Change, Delivery, Net, Sink, Tapped};
 pub use plan::{EmulationPlan, Groups, Host, PlanError, Unknown};
 pub use routes::Ignored;
 pub use run::{Emulator, EmulatorError, Lateness, Report};

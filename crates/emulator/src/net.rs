@@ -8,12 +8,13 @@ use crate::plan::{EmulationPlan, PlanError};
 use crate::routes::{Goal, Ignored, Routes};
 use crate::samples::{LinkSample, Tally};
 use crate::{igmp, ipv4};
-use faircast_aqm::{Dequeued, Ecn, Link, LinkCounts, LossSpec, OfferResult, Ticket};
+use faircast_aqm::{Dequeued, Ecn, Link, LinkCounts, LossCause, LossSpec, OfferResult, Ticket};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_topology::{Edge, NodeId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
@@ -48,6 +49,31 @@ pub struct Delivery<'a> {
     pub at: Time,
     /// The packet, with a congestion mark if a queue has marked it.
     pub bytes: &'a [u8],
+}
+
+/// A packet of a tapped link, when the link has determined its fate.
+#[derive(Debug)]
+pub struct Tapped<'a> {
+    /// Index of the link in [`EmulationPlan::link_names`].
+    pub link: u32,
+    /// Time of the decision: the arrival at the link, or the departure from a queue that holds packets.
+    pub at: Time,
+    /// The packet, with a congestion mark if a queue has marked it.
+    pub bytes: &'a [u8],
+    /// Reason for which the link lost the packet.
+    pub lost: Option<LossCause>,
+}
+
+/// Takes the packets of tapped links.
+pub type Sink = Box<dyn FnMut(Tapped<'_>) + Send>;
+
+#[derive(Default)]
+struct Taps(Option<Sink>);
+
+impl fmt::Debug for Taps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Taps").field(&self.0.is_some()).finish()
+    }
 }
 
 /// A change of a link.
@@ -116,6 +142,7 @@ pub struct Net {
     /// Indices into `tallies` by host, destination and port.
     watched: BTreeMap<(usize, Ipv4Addr, u16), usize>,
     tallies: Vec<Tally>,
+    taps: Taps,
 }
 
 /// An event of a link. Departures precede arrivals at the same time.
@@ -136,6 +163,7 @@ struct Line {
     delay: Span,
     /// Minimum time from an arrival at the end of the link to the arrival at a host; at most [`LOOK_AHEAD`].
     beyond: Span,
+    is_tapped: bool,
     way: VecDeque<OnTheWay>,
     /// Time of the link's next arrival in the heap. Other arrivals of the link in the heap have no effect.
     arrival: Time,
@@ -225,6 +253,7 @@ impl Net {
                 to: edge.to,
                 delay: edge.spec.delay,
                 beyond: Span::ZERO,
+                is_tapped: false,
                 way: VecDeque::new(),
                 arrival: Time::NEVER,
                 queue: Vec::new(),
@@ -246,6 +275,7 @@ impl Net {
             entries: Entries::default(),
             watched: BTreeMap::new(),
             tallies: Vec::new(),
+            taps: Taps::default(),
         };
         net.look_ahead();
         Ok(net)
@@ -263,6 +293,24 @@ impl Net {
     /// Returns the counts of [`Net::watch`].
     pub fn watched(&self) -> &[Tally] {
         &self.tallies
+    }
+
+    /// Gives the packets of these links to a sink from now on.
+    ///
+    /// # Panics
+    /// Panics if a link does not exist.
+    pub fn tap(&mut self, links: impl IntoIterator<Item = u32>, sink: Sink) {
+        links.into_iter().for_each(|link| self.lines[link as usize].is_tapped = true);
+        self.taps = Taps(Some(sink));
+    }
+
+    fn record(&mut self, at: Time, link: u32, slot: u32, marked: bool, lost: Option<LossCause>) {
+        if self.lines[link as usize].is_tapped
+            && let Some(mut sink) = self.taps.0.take()
+        {
+            sink(Tapped { link, at, bytes: self.contents(slot, marked), lost });
+            self.taps.0 = Some(sink);
+        }
     }
 
     /// Takes a packet that a host has sent. Hosts are numbered in the order of the plan. Times must not decrease.
@@ -466,8 +514,14 @@ impl Net {
         }
         let line = &mut self.lines[number as usize];
         match line.link.offer(now, size, flow, ecn) {
-            OfferResult::Lost(_) => self.packets.release(slot),
-            OfferResult::Arrives { at, marked } => self.set_out(number, at, slot, was_marked || marked),
+            OfferResult::Lost(cause) => {
+                self.record(now, number, slot, was_marked, Some(cause));
+                self.packets.release(slot);
+            }
+            OfferResult::Arrives { at, marked } => {
+                self.record(now, number, slot, was_marked || marked, None);
+                self.set_out(number, at, slot, was_marked || marked);
+            }
             OfferResult::Queued(Ticket(ticket)) => {
                 let waiting = Waiting { slot, marked: was_marked };
                 if line.queue.len() <= ticket as usize {
@@ -497,8 +551,14 @@ impl Net {
             let Waiting { slot, marked: was_marked } = line.queue[ticket.0 as usize];
             line.waiting -= 1;
             match news {
-                Dequeued::Arrives { at, marked, .. } => self.set_out(number, at, slot, was_marked || marked),
-                Dequeued::Lost { .. } => self.packets.release(slot),
+                Dequeued::Arrives { at, marked, .. } => {
+                    self.record(now, number, slot, was_marked || marked, None);
+                    self.set_out(number, at, slot, was_marked || marked);
+                }
+                Dequeued::Lost { cause, .. } => {
+                    self.record(now, number, slot, was_marked, Some(cause));
+                    self.packets.release(slot);
+                }
             }
         }
         let line = &mut self.lines[number as usize];

@@ -5,7 +5,7 @@
 //! run contains the lateness of packets. On a busy machine, check the lateness before you trust a measurement.
 
 use crate::batch::Batch;
-use crate::net::{Change, Entries, Net};
+use crate::net::{Change, Entries, Net, Sink};
 use crate::plan::{EmulationPlan, Host, PlanError};
 use crate::samples::{LinkSample, Sample, Samples, Tally};
 use crate::sandbox::Namespace;
@@ -213,6 +213,14 @@ impl Emulator {
     /// [`Emulator::watched`].
     pub fn watch(&mut self, host: usize, destination: Ipv4Addr, port: u16) -> usize {
         self.net.watch(host, destination, port)
+    }
+
+    /// Gives the packets of these links to a sink from now on. The sink must not wait.
+    ///
+    /// # Panics
+    /// Panics if a link does not exist.
+    pub fn tap(&mut self, links: impl IntoIterator<Item = u32>, sink: Sink) {
+        self.net.tap(links, sink);
     }
 
     /// Begins a run: changes links at these times from now on, in place of all changes before, and ends the latencies of all

@@ -91,6 +91,12 @@ pub struct EmuRun {
     /// Directory for the record: rates and queues over time as `sim run` writes them
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
+    /// Capture packets on the links of `probe.taps`, or on all links, as pcapng for Wireshark
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub pcap: Option<PathBuf>,
+    /// Maximum number of captured bytes of a packet [default: all]
+    #[arg(long, value_name = "BYTES", requires = "pcap", value_parser = clap::value_parser!(u32).range(20..=65_535))]
+    pub snaplen: Option<u32>,
     /// Print output, the state of each second and results as JSON, one object per line
     #[arg(long)]
     pub json: bool,

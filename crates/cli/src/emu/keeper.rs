@@ -2,6 +2,7 @@
 //!
 //! Others reach it at an abstract socket, which ends with the process, as the namespaces do. Nothing is stored in files.
 
+use super::capture::{Capture, CaptureOrder};
 use crate::failure::Failure;
 use faircast_core::time::Span;
 use faircast_emulator::{
@@ -64,6 +65,7 @@ pub struct Order {
     pub floods: bool,
     /// Interval of samples in seconds.
     pub sample_every: f64,
+    pub capture: Option<CaptureOrder>,
 }
 
 /// State of a network, as the keeper reports it.
@@ -83,6 +85,8 @@ pub struct State {
     pub load: Load,
     /// The requested samples.
     pub samples: Vec<Sampled>,
+    /// Reason for which the capture is incomplete.
+    pub capture_fault: Option<String>,
 }
 
 /// State of a run at a time.
@@ -221,6 +225,7 @@ struct Keeper {
     order: Order,
     plan: EmulationPlan,
     emulator: Emulator,
+    capture: Option<Capture>,
     changes: Vec<(Span, u32, Change)>,
     sample_every: Span,
     namespaces: Arc<Vec<Namespace>>,
@@ -271,6 +276,15 @@ impl Keeper {
                 .ok_or(format!("there is no link {link}"))
         };
         let changes = order.changes.iter().map(change).collect::<Result<Vec<_>, String>>()?;
+        let create = |order: &CaptureOrder| {
+            let file = order.file.display();
+            Capture::create(order).map_err(|error| format!("cannot create the capture {file}: {error}"))
+        };
+        let capture = order.capture.as_ref().map(create).transpose()?;
+        if let (Some(capture), Some(order)) = (capture.clone(), &order.capture) {
+            emulator
+                .tap(order.links.iter().map(|(link, _)| *link), Box::new(move |tapped| capture.add(&tapped)));
+        }
         let sample_every = Span::from_secs_f64(order.sample_every).max(MIN_INTERVAL);
         emulator.hurry();
         let (namespaces, began) = (Arc::new(namespaces), Instant::now());
@@ -278,6 +292,7 @@ impl Keeper {
             order,
             plan,
             emulator,
+            capture,
             changes,
             sample_every,
             namespaces,
@@ -342,6 +357,9 @@ impl Keeper {
             links: sample.links.iter().map(LinkState::of).collect(),
             watched: watched(&sample.watched),
         };
+        // A request for samples must not wait for the disk.
+        let capture = self.capture.as_ref().filter(|_| samples.is_none());
+        let capture_fault = capture.and_then(Capture::flush);
         let samples = samples.map(|from| self.emulator.samples(from).map(sampled).collect());
         State {
             id: self.order.id.clone(),
@@ -358,6 +376,7 @@ impl Keeper {
                 .collect(),
             load: self.load(&report),
             samples: samples.unwrap_or_default(),
+            capture_fault,
         }
     }
 

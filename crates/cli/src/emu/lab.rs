@@ -1,6 +1,7 @@
 //! A scenario, ready to be emulated.
 
 use super::args::{Building, UnknownGroups};
+use super::capture::CaptureOrder;
 use super::flows::{self, Flows};
 use super::guests::Guests;
 use super::keeper::{Order, State};
@@ -87,7 +88,23 @@ impl Lab {
             latencies: flows::latencies(&self.real),
             floods: typed.unknown_groups == UnknownGroups::Flood,
             sample_every: self.scenario.recording_interval(0).as_secs_f64(),
+            capture: None,
         }
+    }
+
+    /// Returns the order to capture the tapped links of the scenario, or all links if it has no taps.
+    ///
+    /// # Errors
+    /// When the current directory is unknown.
+    pub fn capture(&self, file: &Path, most: Option<u32>) -> Result<CaptureOrder, Failure> {
+        let file = std::path::absolute(file).map_err(Failure::system("find the current directory"))?;
+        let layout = self.scenario.layout(0, self.seed);
+        let is_tapped = |link: &u32| layout.taps().is_empty() || layout.taps().contains(link);
+        let name = |node| self.topology.name(node);
+        let links = (0..).zip(self.topology.edges()).filter(|(link, _)| is_tapped(link));
+        let links =
+            links.map(|(link, edge)| (link, format!("{}->{}", name(edge.from), name(edge.to)))).collect();
+        Ok(CaptureOrder { file, links, most: most.unwrap_or(u32::MAX) })
     }
 
     /// Returns the bytes that reached each receiver of each flow, from the counts of the watched packets.

@@ -10,6 +10,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`args`] | command line arguments |
+//! | `capture` | captures of links |
 //! | [`keeper`] | the keeper, and the state that it reports |
 //! | [`network`] | starting, finding and removing networks |
 //! | [`guests`] `nursery` | programs on hosts; the thread that starts processes |
@@ -20,6 +21,7 @@
 //! | [`worlds`] | `compare --worlds` |
 
 pub mod args;
+mod capture;
 mod flows;
 pub mod guests;
 pub mod keeper;
@@ -140,7 +142,7 @@ fn run_programs(typed: &EmuRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     let named = typed.network.to_str().filter(|_| !typed.network.exists()).unwrap_or_default();
     if let Ok(network) = network::find(named) {
         network::require_root()?;
-        if typed.words.is_empty() || typed.flows || typed.out.is_some() {
+        if typed.words.is_empty() || typed.flows || typed.out.is_some() || typed.pcap.is_some() {
             return Err(SimUsage::NoProgramInEmulation(network.id).into());
         }
         let state = network.state()?;
@@ -169,7 +171,9 @@ fn run_programs(typed: &EmuRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     if has_flows {
         printer.omitted(&lab.real.omitted)?;
     }
-    let bound = network::bound(&lab.order(&typed.building, true))?;
+    let mut order = lab.order(&typed.building, true);
+    order.capture = typed.pcap.as_ref().map(|file| lab.capture(file, typed.snaplen)).transpose()?;
+    let bound = network::bound(&order)?;
     let state = bound.network.state()?;
     let guests = Guests::new(&bound.network, &state.hosts)?;
     let flows = if has_flows { Some(lab.flows(&bound.network, &state, &guests)?) } else { None };
@@ -183,7 +187,11 @@ fn run_programs(typed: &EmuRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
         let took = Duration::from_secs_f64(bound.network.state()?.seconds);
         files::run(Some(&run.live.results()), &[], directory, Some(NonZeroUsize::MIN), took)?;
     }
-    printer.conclude(&bound.network.state()?.load)
+    let state = bound.network.state()?;
+    if let Some(fault) = state.capture_fault {
+        printer.failed(format!("the capture is incomplete: {fault}"));
+    }
+    printer.conclude(&state.load)
 }
 
 /// Emulates the flows of a scenario without other programs. Returns the results, and how well this machine kept up.

@@ -225,6 +225,11 @@ impl<'a, W: Write> Printer<'a, W> {
         Printer { out, json: false, view: None, failures: Vec::new() }
     }
 
+    /// Notes a reason for which the run has failed.
+    pub fn failed(&mut self, reason: String) {
+        self.failures.push(reason);
+    }
+
     fn event(&mut self, value: &serde_json::Value) -> Result<(), Failure> {
         json::write(self.out, value).map_err(unwritten)
     }

@@ -510,6 +510,26 @@ proptest! {
 }
 
 #[test]
+fn tapped_link_shows_each_packet_with_its_fate() {
+    for queue in ["droptail,3", "fifo,limit=3"] {
+        let mut net = net(&DUMBBELL.replace("droptail,3", queue));
+        let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let record = std::sync::Arc::clone(&seen);
+        let note = move |tapped: Tapped<'_>| {
+            let of = (tapped.link, tapped.bytes.len(), tapped.lost.is_some());
+            record.lock().expect("nobody panics").push(of);
+        };
+        net.tap([4], Box::new(note));
+        (0..5).for_each(|_| assert_eq!(net.enter(micros(0), 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(())));
+        let arrived = arrivals(&mut net).len();
+        let seen = seen.lock().expect("nobody panics");
+        let lost = seen.iter().filter(|(.., lost)| *lost).count();
+        assert_eq!((seen.len(), seen.len() - lost, arrived), (5, 3, 3), "{queue}");
+        assert!(seen.iter().all(|(link, size, _)| (*link, *size) == (4, 1000)), "{seen:?}");
+    }
+}
+
+#[test]
 fn plan_that_exceeds_memory_is_refused_with_the_reason() {
     // 20,000 hosts have 400 million paths, which would take 1.6 GB of memory. The trees of all hosts would also have 400 million
     // nodes in total.

@@ -5,10 +5,11 @@
 //! Packets of other unicast protocols have blank payloads. The two ECN bits include a mark by the queue of the tapped link. A
 //! packet that was lost on the tapped link has a comment with the reason.
 
+use super::pcapng::{LinkKind, PcapNg};
 use super::transform::to_wire;
 use crate::scenario::Layout;
 use crate::scenario::plan::{FlowKind, RunPlan};
-use faircast_aqm::{DropCause, Ecn, LossCause};
+use faircast_aqm::Ecn;
 use faircast_core::packet::{Body, Data, Packet, Payload};
 use faircast_core::time::Time;
 use faircast_sim::{Outcome, Tapped, TappedPacket};
@@ -50,23 +51,14 @@ pub(crate) fn capture(
     outcome: &Outcome,
     (point, seed): (usize, u64),
 ) -> Capture {
-    let mut file = PcapNg::new();
+    let mut file = PcapNg::new(LinkKind::Ethernet, u32::MAX);
     layout.taps.iter().for_each(|link| file.interface(&layout.link_name(*link)));
     for tapped in &outcome.taps {
         let Some(interface) = layout.taps.iter().position(|link| *link == tapped.link.0) else { continue };
         let packet = frame(plan, layout, tapped);
-        file.packet(interface as u32, tapped.at, &packet, tapped.lost.map(reason));
+        file.packet(interface as u32, tapped.at, &packet, tapped.lost);
     }
-    Capture { point, seed, bytes: file.bytes }
-}
-
-fn reason(lost: LossCause) -> &'static str {
-    match lost {
-        LossCause::Queue(DropCause::Overflow) => "dropped: the buffer was full",
-        LossCause::Queue(DropCause::Early) => "dropped: early warning of the queue",
-        LossCause::Wire => "lost on the wire",
-        LossCause::Down => "lost: the link was down",
-    }
+    Capture { point, seed, bytes: file.take() }
 }
 
 const UDP: u8 = 17;
@@ -266,57 +258,4 @@ fn tcp(from: u16, to: u16, number: u32, acked: u32, flags: u8, options: &[u8]) -
         ([from, to].map(u16::to_be_bytes), [number, acked].map(u32::to_be_bytes));
     let rest = [((20 + options.len()) / 4) as u8 * 16, flags, 0xff, 0xff, 0, 0, 0, 0];
     [&from[..], &to, &number, &acked, &rest, options].concat()
-}
-
-/// A pcapng file (draft-ietf-opsawg-pcapng) in memory, little-endian, with times in nanoseconds.
-struct PcapNg {
-    bytes: Vec<u8>,
-}
-
-impl PcapNg {
-    fn new() -> PcapNg {
-        let mut file = PcapNg { bytes: Vec::new() };
-        let section = [&0x1a2b_3c4d_u32.to_le_bytes()[..], &[1, 0, 0, 0], &u64::MAX.to_le_bytes()];
-        file.block(0x0a0d_0d0a, section.concat());
-        file
-    }
-
-    fn interface(&mut self, name: &str) {
-        let mut body = vec![1, 0, 0, 0, 0, 0, 0, 0];
-        option(&mut body, 2, name.as_bytes());
-        option(&mut body, 9, &[9]);
-        option(&mut body, 0, &[]);
-        self.block(1, body);
-    }
-
-    fn packet(&mut self, interface: u32, at: Time, packet: &[u8], comment: Option<&str>) {
-        let (length, nanos) = (packet.len() as u32, at.as_nanos());
-        let head = [interface, (nanos >> 32) as u32, nanos as u32, length, length];
-        let mut body = head.map(u32::to_le_bytes).concat();
-        padded(&mut body, packet);
-        if let Some(comment) = comment {
-            option(&mut body, 1, comment.as_bytes());
-            option(&mut body, 0, &[]);
-        }
-        self.block(6, body);
-    }
-
-    fn block(&mut self, kind: u32, body: Vec<u8>) {
-        let length = (12 + body.len() as u32).to_le_bytes();
-        self.bytes.extend_from_slice(&kind.to_le_bytes());
-        self.bytes.extend_from_slice(&length);
-        self.bytes.extend_from_slice(&body);
-        self.bytes.extend_from_slice(&length);
-    }
-}
-
-fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
-    out.extend_from_slice(&code.to_le_bytes());
-    out.extend_from_slice(&(value.len() as u16).to_le_bytes());
-    padded(out, value);
-}
-
-fn padded(out: &mut Vec<u8>, value: &[u8]) {
-    out.extend_from_slice(value);
-    out.extend(std::iter::repeat_n(0, value.len().wrapping_neg() % 4));
 }

@@ -15,6 +15,7 @@
 //! | `single_runs` | tables of single runs, for stores that keep each run separately |
 //! | `parts` `layers` | metrics of some receivers of a flow, and of sessions of several layers |
 //! | [`transform`] | encoding and decoding of all packets in the wire format |
+//! | [`pcapng`] | the format of captures |
 //! | [`capture`] | packets of tapped links as pcapng, with the bytes that they would have on a real network |
 
 pub mod bottlenecks;
@@ -27,6 +28,7 @@ pub mod merge;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 mod parts;
+pub mod pcapng;
 mod recorded;
 mod rows;
 mod single_runs;

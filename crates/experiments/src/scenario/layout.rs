@@ -86,6 +86,11 @@ const WIRE_STREAM: u64 = u64::MAX - 1;
 const FLOW_STREAM: u64 = u64::MAX - 1_000;
 
 impl Layout {
+    /// Returns the numbers of the tapped links.
+    pub fn taps(&self) -> &[u32] {
+        &self.taps
+    }
+
     /// Builds the layout of a plan. On error, returns the faults with their positions.
     pub(crate) fn new(plan: &RunPlan, seed: u64) -> Result<Layout, Vec<Diagnostic>> {
         let mut builder = Builder {

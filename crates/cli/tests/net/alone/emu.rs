@@ -31,6 +31,7 @@ link r b rate=2M delay=10ms queue=droptail,50
 
 [probe]
 links = "r->a"
+taps = "r->a"
 
 [[flow]]
 name = "flood"
@@ -86,6 +87,19 @@ fn valid(directory: &Path, args: &[&str]) -> Vec<Value> {
     unreachable!("the last attempt returns or panics")
 }
 
+/// Returns the captured and the full length of each packet in a file in the format pcapng.
+fn captured(mut file: &[u8]) -> Vec<(u32, u32)> {
+    let mut sizes = Vec::new();
+    while !file.is_empty() {
+        let field = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes"));
+        if field(0) == 6 {
+            sizes.push((field(20), field(24)));
+        }
+        file = &file[field(4) as usize..];
+    }
+    sizes
+}
+
 fn one<'a>(events: &'a [Value], key: &str, value: &str) -> &'a Value {
     events.iter().find(|event| event[key] == value).unwrap_or_else(|| panic!("no {value} in {events:?}"))
 }
@@ -96,7 +110,8 @@ fn emulated_flows_and_programs_have_the_rates_of_links() {
     let Some(_root) = require_root() else { return };
     let _turn = must(Turn::take(Company::Alone));
     let place = lab();
-    let events = valid(place.path(), &["emu", "run", "lab.toml", "--json", "--out", "record"]);
+    let record = ["--out", "record", "--pcap", "links.pcapng", "--snaplen", "64"];
+    let events = valid(place.path(), &[&["emu", "run", "lab.toml", "--json"][..], &record].concat());
     let rate = |flow: &str| one(&events, "flow", flow)["rate"].as_f64().expect("a number");
     assert!((rate("flood") / 6e6 - 1.0).abs() < 0.02, "the mean rate of the link: {}", rate("flood"));
     assert!((5e5..2e6).contains(&rate("session")), "{}", rate("session"));
@@ -120,6 +135,14 @@ fn emulated_flows_and_programs_have_the_rates_of_links() {
             && record("manifest.json").contains("\"rates.csv\"")
     );
     assert_eq!(place.path().join("record/rates.parquet").exists(), cfg!(feature = "parquet"));
+
+    // The capture has all packets of the tapped link.
+    let capture = must(std::fs::read(place.path().join("links.pcapng")));
+    let sizes = captured(&capture);
+    assert!((7_000..8_000).contains(&sizes.len()), "10 Mbit/s for 6 s: {}", sizes.len());
+    assert!(sizes.iter().all(|(kept, size)| *kept == 64.min(*size)), "{sizes:?}");
+    let count = |text: &[u8]| capture.windows(text.len()).filter(|bytes| *bytes == text).count();
+    assert!(count(b"dropped: the buffer was full") > 500 && count(b"r->a") == 1);
 
     // The simulator has the same rates and queues.
     let events = valid(place.path(), &["compare", "--worlds", "sim,emu", "lab.toml", "--json", "-q"]);
