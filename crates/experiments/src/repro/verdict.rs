@@ -172,9 +172,14 @@ impl Judged {
             return Judged { verdict: Verdict::Fails, note, ..Judged::open(name, published, tolerance) };
         }
         let (low, high) = estimate.interval();
-        let verdict = tolerance.judge(published, &estimate);
         let (measured, interval) = (Some(estimate.mean), Some([low, high]));
-        Judged { measured, interval, verdict, ..Judged::open(name, published, tolerance) }
+        let (mut verdict, mut note) = (tolerance.judge(published, &estimate), String::new());
+        if estimate.runs < values.len() {
+            // The other runs may have no value because they are the extreme ones, such as transfers that did not end.
+            verdict = Verdict::Undecided;
+            note = format!("{} of {} runs have this value", estimate.runs, values.len());
+        }
+        Judged { measured, interval, verdict, note, ..Judged::open(name, published, tolerance) }
     }
 
     /// Judges an order, `a` at most or at least `b`, by the differences of the two values in each run. The measured value remains
@@ -186,7 +191,11 @@ impl Judged {
             _ => return self,
         };
         let estimate = Estimate::of(&pairs.iter().map(|(a, b)| a - b).collect::<Vec<_>>());
-        if estimate.runs == 0 { self } else { Judged { verdict: order.judge(None, &estimate), ..self } }
+        if estimate.runs < pairs.len() {
+            self
+        } else {
+            Judged { verdict: order.judge(None, &estimate), ..self }
+        }
     }
 
     /// Returns a claim without a measurement.
@@ -243,6 +252,18 @@ mod tests {
         assert_eq!(verdict(None, Tolerance::Between(Some(0.7), None), &[0.7]), Verdict::Holds);
         assert_eq!(verdict(None, Tolerance::Between(None, Some(0.7)), &[0.8]), Verdict::Fails);
         assert_eq!(verdict(None, Tolerance::Between(None, Some(0.7)), &[f64::NAN]), Verdict::Fails);
+    }
+
+    #[test]
+    fn claim_is_undecided_if_a_run_has_no_value() {
+        let most = Tolerance::Between(None, Some(1.0));
+        for values in [[0.5, f64::NAN, 0.5], [2.0, f64::NAN, 2.0]] {
+            let judged = Judged::measured("c".into(), None, most, &values);
+            assert_eq!((judged.verdict, judged.measured), (Verdict::Undecided, Some(values[0])));
+            assert_eq!(judged.note, "2 of 3 runs have this value");
+            let pairs = values.map(|value| (value, 1.0));
+            assert_eq!(judged.by_differences(&pairs).verdict, Verdict::Undecided);
+        }
     }
 
     #[test]

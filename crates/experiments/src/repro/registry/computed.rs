@@ -27,7 +27,7 @@ pub(super) const FIG_2_10: &[Declared] = &[
 ];
 
 /// Paper 000, figure 2.10: loss indications per loss event.
-pub(super) fn fig_2_10() -> Calculated {
+pub(super) fn fig_2_10(_seeds: &[u64]) -> Calculated {
     let independent: Vec<Point> = (1..100).map(|k| at(Losses::Independent, f64::from(k) / 100.0)).collect();
     let bursty: Vec<Point> =
         (1..60).map(|k| at(Losses::Bursty, 10f64.powf(-5.0 + f64::from(k) / 12.0))).collect();

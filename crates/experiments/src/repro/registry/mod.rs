@@ -88,8 +88,8 @@ struct EmbeddedNames {
 pub struct Calculation {
     /// The claims, which are known before the calculation.
     pub claims: &'static [Declared],
-    /// Makes the calculation.
-    pub run: fn() -> Calculated,
+    /// Makes the calculation. Calculations that simulate use these random seeds.
+    pub run: fn(&[u64]) -> Calculated,
 }
 
 /// A claim about a calculation.

@@ -32,7 +32,7 @@ pub(super) const FIG_5_2: &[Declared] = &[
 ];
 
 /// Paper 002, figure 5.2: accuracy of predictions of self-similar traffic.
-pub(super) fn fig_5_2() -> Calculated {
+pub(super) fn fig_5_2(_seeds: &[u64]) -> Calculated {
     type Error = fn(f64) -> f64;
     let curves: [(&str, Error); 4] = [
         ("FBM", brownian_error),
@@ -77,7 +77,7 @@ pub(super) const FIG_5_6: &[Declared] = &[
 
 /// Paper 002, figure 5.6: the drop probability as a function of queue and traffic. The capacity per interval is half of the
 /// buffer, and the target is 0.6 of the buffer.
-pub(super) fn fig_5_6() -> Calculated {
+pub(super) fn fig_5_6(_seeds: &[u64]) -> Calculated {
     let (buffer, capacity) = (100.0, 50.0);
     let config = paqm::Config { target: 60.0, solution: paqm::Solution::Clamp, ..paqm::Config::default() };
     let p = |queue: f64, traffic: f64| paqm::probability(&config, queue, (traffic, traffic), capacity);
@@ -135,7 +135,7 @@ pub(super) const FIG_6_2: &[Declared] = &[
 ];
 
 /// Paper 002, figures 6.2 to 6.5 and examples 6.1 and 6.2: the stable range of SFC.
-pub(super) fn fig_6_2() -> Calculated {
+pub(super) fn fig_6_2(_seeds: &[u64]) -> Calculated {
     let example =
         |per_ack| Link { flows: 300.0, rtt: Span::from_millis(600), packets_per_second: 1250.0, per_ack };
     let link = example(2.0);
