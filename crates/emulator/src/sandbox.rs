@@ -140,3 +140,9 @@ pub fn peer(socket: &impl AsFd) -> io::Result<(u32, u32)> {
 pub fn limit_segments(socket: &impl AsFd, bytes: u16) -> io::Result<()> {
     sys::limit_segments(socket.as_fd(), bytes)
 }
+
+/// Lets the calling thread, and the threads and programs that it starts, run before all usual programs of this machine and after
+/// the emulator. For threads that mostly wait. Returns whether the kernel permits it.
+pub fn precede() -> bool {
+    sys::precede()
+}

@@ -165,10 +165,19 @@ impl Watch {
 /// inherit. Returns whether the priority was granted.
 pub(crate) fn hurry() -> bool {
     const MODEST: libc::c_int = 10;
-    let priority = libc::sched_param { sched_priority: MODEST };
-    // SAFETY: both calls change only the scheduling of the calling thread, and the parameter is valid.
-    unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
-        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &priority) == 0
-    }
+    // SAFETY: the call changes only the timers of the calling thread.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
+    real_time(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, MODEST)
+}
+
+/// Requests the lowest real-time priority for this thread, and for the threads and processes that it starts. Returns whether the
+/// priority was granted.
+pub(crate) fn precede() -> bool {
+    real_time(libc::SCHED_FIFO, 1)
+}
+
+fn real_time(policy: libc::c_int, priority: libc::c_int) -> bool {
+    let priority = libc::sched_param { sched_priority: priority };
+    // SAFETY: the call changes only the scheduling of the calling thread, and the parameter is valid.
+    unsafe { libc::sched_setscheduler(0, policy, &priority) == 0 }
 }

@@ -1,14 +1,15 @@
 //! The flows of a scenario in an emulated network: sockets for unicast flows, programs for sessions, and counts of both.
 
-use super::guests::{Guest, Guests, Heard, Stream};
+use super::guests::{Guest, Guests, Heard, Stream, Turn};
 use super::keeper::State;
 use super::network::Network;
 use super::traffic::{self, Clock, End, Prepared, Running, Transferred};
 use crate::failure::Failure;
 use crate::sim_usage::SimUsage;
-use faircast_core::time::Time;
+use faircast_core::time::{Rate, Time};
 use faircast_emulator::Namespace;
 use faircast_experiments::scenario::{Ecn, RealFlow, RealFlows, RealReceiver, Traffic};
+use faircast_topology::{LinkId, Routes, Topology};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -34,6 +35,11 @@ const GROUPS: u32 = 16;
 const UDP_HEADERS: u16 = 28;
 /// Endless content. Zeros would not be sent, because they are holes.
 const NOISE: &str = "/dev/urandom";
+/// Input of a stream over the fastest path to a receiver. A stream reads all of its input, so unlimited input would occupy a
+/// processor, and the source would send late and in bursts.
+const INPUT_OVER_PATH: f64 = 2.0;
+/// Interval at which content is written.
+const WRITTEN_EVERY: Duration = Duration::from_millis(20);
 /// Time in which the receivers of a session listen.
 const LISTENS: Duration = Duration::from_secs(30);
 
@@ -99,27 +105,65 @@ pub struct SessionProgram {
     pub is_source: bool,
     /// Bytes that the source sends; `None` if it always has data.
     pub content: Option<u64>,
+    /// Rate of the input of a source that always has data.
+    pub input: Rate,
 }
 
 impl SessionProgram {
-    /// Returns the input of the program. A thread writes the content, if it has an end.
+    /// Returns the input of the program. A thread writes content that has an end or a rate.
     fn input(&self) -> io::Result<Stdio> {
-        match (self.is_source, self.content) {
-            (false, _) => Ok(Stdio::null()),
-            (true, None) => File::open(NOISE).map(Stdio::from),
-            (true, Some(bytes)) => {
-                let (reader, mut writer) = io::pipe()?;
-                let mut noise = File::open(NOISE)?.take(bytes);
-                // A program that ends early closes the pipe.
-                std::thread::spawn(move || _ = io::copy(&mut noise, &mut writer));
-                Ok(Stdio::from(reader))
-            }
+        if !self.is_source {
+            return Ok(Stdio::null());
         }
+        let mut noise = File::open(NOISE)?;
+        if self.content.is_none() && !self.input.is_usable() {
+            return Ok(Stdio::from(noise));
+        }
+        let (reader, mut writer) = io::pipe()?;
+        let (content, rate) = (self.content, self.input);
+        // A program that ends early closes the pipe.
+        std::thread::spawn(move || match content {
+            Some(bytes) => io::copy(&mut noise.take(bytes), &mut writer).map(drop),
+            None => write_at(rate, &mut noise, &mut writer),
+        });
+        Ok(Stdio::from(reader))
     }
 }
 
+/// Copies endless content to a pipe at this rate, until the other end is closed.
+fn write_at(rate: Rate, content: &mut impl Read, pipe: &mut impl io::Write) -> io::Result<()> {
+    let (began, mut written) = (Instant::now(), 0);
+    loop {
+        let due = (rate.bps() / 8.0 * (began.elapsed() + WRITTEN_EVERY).as_secs_f64()) as u64;
+        written += io::copy(&mut content.take(due - written), pipe)?;
+        std::thread::sleep(WRITTEN_EVERY);
+    }
+}
+
+/// Returns the rate of the fastest path from the source of a flow to a receiver, by the rates that its links have at any time;
+/// [`Rate::UNLIMITED`] if no link limits it.
+fn fastest_path(topology: &Topology, real: &RealFlows, flow: &RealFlow) -> Rate {
+    let (mut routes, mut path) = (Routes::new(topology), Vec::new());
+    let rate = |link: &LinkId| {
+        let changed = real.changes.iter().filter(|(_, changed, _)| *changed == link.0);
+        let changed = changed.filter_map(|(.., text)| text.strip_prefix("rate=")?.parse().ok());
+        changed.fold(topology.edges()[link.0 as usize].spec.rate.bps(), f64::max)
+    };
+    let mut to = |receiver: &RealReceiver| {
+        let (from, to) = (topology.find(&flow.from)?, topology.find(&receiver.host)?);
+        routes.path(from, to, &mut path)?;
+        Some(path.iter().map(&rate).fold(f64::INFINITY, f64::min))
+    };
+    Rate::from_bps(flow.to.iter().filter_map(&mut to).fold(0.0, f64::max))
+}
+
 /// Returns the programs of a session.
-fn session(faircast: &Path, flow: &RealFlow, goal: (Ipv4Addr, u16), end: Time) -> Vec<SessionProgram> {
+fn session(
+    faircast: &Path,
+    flow: &RealFlow,
+    goal: (Ipv4Addr, u16),
+    (end, input): (Time, Rate),
+) -> Vec<SessionProgram> {
     let Traffic::Session { scheme, packets } = &flow.traffic else { return Vec::new() };
     let content = packets.map(|packets| packets * u64::from(flow.packet.saturating_sub(UDP_HEADERS)));
     let seconds = (end.as_secs_f64() + 60.0).to_string();
@@ -149,6 +193,7 @@ fn session(faircast: &Path, flow: &RealFlow, goal: (Ipv4Addr, u16), end: Time) -
                 stop,
                 is_source: false,
                 content,
+                input,
             });
         }
     }
@@ -157,10 +202,11 @@ fn session(faircast: &Path, flow: &RealFlow, goal: (Ipv4Addr, u16), end: Time) -
     let more = ["--no-key", "--ttl", "64", "--cc", &scheme, "--expect", &expected, "--datagram", &datagram];
     // A stream in layers has an input for each layer.
     let inputs = (0..layers(flow)).filter(|_| layers(flow) > 1).flat_map(|_| ["--layer", NOISE]);
-    let (verb, input) = if content.is_some() { ("send", Some("-")) } else { ("stream", None) };
-    let words = common(verb, &flow.from, &more.into_iter().chain(inputs).chain(input).collect::<Vec<_>>());
+    let (verb, path) = if content.is_some() { ("send", Some("-")) } else { ("stream", None) };
+    let words = common(verb, &flow.from, &more.into_iter().chain(inputs).chain(path).collect::<Vec<_>>());
     let (start, stop) = (flow.start, flow.stop);
-    programs.push(SessionProgram { host: flow.from.clone(), words, start, stop, is_source: true, content });
+    let host = flow.from.clone();
+    programs.push(SessionProgram { host, words, start, stop, is_source: true, content, input });
     programs
 }
 
@@ -224,7 +270,7 @@ impl Flows {
     /// # Errors
     /// When a flow cannot be made.
     pub fn prepare(
-        real: &RealFlows,
+        (real, topology): (&RealFlows, &Topology),
         network: &Network,
         (state, guests): (&State, &Guests),
         (end, seed): (Time, u64),
@@ -257,7 +303,8 @@ impl Flows {
         for (number, flow) in real.flows.iter().enumerate() {
             let goal = goal(number, flow, &addresses);
             if matches!(flow.traffic, Traffic::Session { .. }) {
-                let programs = session(&faircast, flow, goal, end).into_iter();
+                let input = fastest_path(topology, real, flow) * INPUT_OVER_PATH;
+                let programs = session(&faircast, flow, goal, (end, input)).into_iter();
                 flows.programs.extend(programs.map(|program| (program, None, Vec::new())));
                 continue;
             }
@@ -319,7 +366,9 @@ impl Flows {
             // A receiver writes its content to standard output, and its events to standard error.
             let silent = (!program.is_source).then_some(Stream::Stdout);
             let heard = (number, &self.heard.0);
-            *guest = Some(guests.start(&program.host, &program.words, input, heard, silent)?);
+            // A program with unlimited input could take a processor for itself.
+            let turn = if program.input.is_usable() { Turn::Prompt } else { Turn::Usual };
+            *guest = Some(guests.start(&program.host, &program.words, input, heard, (silent, turn))?);
         }
         Ok(())
     }
@@ -444,7 +493,10 @@ mod tests {
         assert_eq!((&watched[..3], watched.len()), (&expected[..], 5));
         assert_eq!(latencies(&real), [(group(16), group(31), 0.0, 0.5)]);
         let end = Time::from_secs_f64(10.0);
-        let programs = session(Path::new("faircast"), &real.flows[1], (group(16), 20_001), end);
+        let topology = scenario.layout(0, 1).topology().expect("its hosts forward nothing");
+        assert_eq!(fastest_path(&topology, &real, &real.flows[1]), Rate::from_bps(1e6));
+        let programs =
+            session(Path::new("faircast"), &real.flows[1], (group(16), 20_001), (end, Rate::from_bps(6e6)));
         let words = |number: usize| {
             let words: Vec<_> = programs[number].words.iter().map(|word| word.to_string_lossy()).collect();
             words.join(" ")

@@ -78,6 +78,18 @@ pub enum Stream {
     Stderr,
 }
 
+/// When a program gets a processor of a busy machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// As any program.
+    Usual,
+    /// Before the programs of the machine. For programs that mostly wait.
+    Prompt,
+}
+
+/// Word for [`Turn::Prompt`].
+const PROMPT: &str = "prompt";
+
 /// Starts programs on the hosts of a network.
 #[derive(Debug)]
 pub struct Guests {
@@ -117,12 +129,13 @@ impl Guests {
         words: &[OsString],
         input: Stdio,
         (number, heard): (usize, &Sender<Heard>),
-        silent: Option<Stream>,
+        (silent, turn): (Option<Stream>, Turn),
     ) -> Result<Guest, Failure> {
         let descriptor =
             self.hosts.iter().find(|known| known.name == host).map_or(-1, |host| host.descriptor);
         let mut command = Command::new(&self.program);
-        command.arg0(NAME).arg(self.keeper.to_string()).arg(descriptor.to_string()).args(words).stdin(input);
+        command.arg0(NAME).arg(self.keeper.to_string()).arg(descriptor.to_string());
+        command.arg(if turn == Turn::Prompt { PROMPT } else { "" }).args(words).stdin(input);
         let to = |stream| if silent == Some(stream) { Stdio::null() } else { Stdio::piped() };
         command.stdout(to(Stream::Stdout)).stderr(to(Stream::Stderr));
         let what = format!("start a program on {host}");
@@ -202,18 +215,23 @@ impl Drop for Guest {
     }
 }
 
-/// Enters a host and becomes another program: `KEEPER DESCRIPTOR PROGRAM ARGUMENTS`.
+/// Enters a host and becomes another program: `KEEPER DESCRIPTOR TURN PROGRAM ARGUMENTS`.
 ///
 /// # Errors
 /// When the host cannot be entered or the program cannot be started.
 pub fn enter(words: Vec<OsString>) -> Result<(), Failure> {
     let mut words = words.into_iter().skip(1);
     let mut number = || words.next().and_then(|word| word.to_str()?.parse::<i32>().ok());
-    let (Some(keeper), Some(descriptor), Some(program)) = (number(), number(), words.next()) else {
+    let (Some(keeper), Some(descriptor), Some(turn), Some(program)) =
+        (number(), number(), words.next(), words.next())
+    else {
         return Err(Failure::Check("only `faircast emu` starts programs in this way".into()));
     };
     let entered = || {
         sandbox::die_with_parent()?;
+        if turn == PROMPT {
+            sandbox::precede(); // without this right the program runs as any other
+        }
         // The tree of mounts of the network has the same directories, but entering it leaves the present one.
         let here = std::env::current_dir()?;
         sandbox::join(keeper.unsigned_abs(), descriptor)?;

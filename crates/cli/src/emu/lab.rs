@@ -118,6 +118,6 @@ impl Lab {
     /// When a flow cannot be made.
     pub fn flows(&self, network: &Network, state: &State, guests: &Guests) -> Result<Flows, Failure> {
         let end = Time::from_secs_f64(self.scenario.duration(0));
-        Flows::prepare(&self.real, network, (state, guests), (end, self.seed))
+        Flows::prepare((&self.real, &self.topology), network, (state, guests), (end, self.seed))
     }
 }

@@ -253,8 +253,9 @@ fn follow_all<W: Write>(
     let began = Instant::now();
     for (number, program) in programs.iter().enumerate() {
         let input = Stdio::null();
+        let usual = (None, guests::Turn::Usual);
         let mut guest =
-            session.guests.start(&program.host, &program.words, input, (number, &sender), None)?;
+            session.guests.start(&program.host, &program.words, input, (number, &sender), usual)?;
         if number + 1 < programs.len() {
             guest.settle();
         }

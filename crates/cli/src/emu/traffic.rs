@@ -233,6 +233,7 @@ fn transmit(
             Ok(())
         }
         (Socket::Udp(socket), Traffic::Datagrams { rate, jitter, supply }) => {
+            sandbox::precede(); // without this right the flow is late on a busy machine
             let mut pace = Pace::new(*rate, *jitter, flow.packet, Rng::new(seed, 1));
             send(&socket, supply, flow, &mut pace, clock)
         }

@@ -172,7 +172,7 @@ fn trace_of_a_run_explains_its_rate() {
     };
     let course = show(None);
     assert!(
-        course.contains("multicast (source, ormcc,start=linear,beta=0.75,window-least=1): ")
+        course.contains("multicast (source, ormcc,preset=published): ")
             && course.contains("congestion on the path to leaf"),
         "{course}"
     );

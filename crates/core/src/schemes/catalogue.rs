@@ -448,20 +448,40 @@ impl Scheme {
         each!(self, Scheme, config => of(config))
     }
 
-    /// Returns the options whose values differ from the preset for real networks, as text that [`Scheme::from_str`] accepts after
-    /// the name: `beta=0.7,start=linear`.
+    /// Returns a short text that [`Scheme::from_str`] accepts after the name: the options whose values differ from the preset for
+    /// real networks, `beta=0.7,start=linear`, or `preset=published` and the options that differ from this preset.
     pub fn options(&self) -> String {
         if let Scheme::Own(config) = self {
             return config.own.options().to_owned();
         }
-        fn of<C: Configure>(config: &C) -> String {
-            let (preset, common, losses) = (transport::<C>(), common_of::<C>(), losses_of::<C>());
+        fn changed<C: Configure>(config: &C, preset: &C) -> Vec<String> {
+            let (common, losses) = (common_of::<C>(), losses_of::<C>());
             let all = common.iter().chain(C::OPTIONS).chain(C::MORE).chain(&losses);
-            let values = all.map(|option| (option.name, option.get(config), option.get(&preset)));
+            let values = all.map(|option| (option.name, option.get(config), option.get(preset)));
             let changed = values.filter(|(_, value, default)| value != default);
-            changed.map(|(name, value, _)| format!("{name}={value}")).collect::<Vec<_>>().join(",")
+            changed.map(|(name, value, _)| format!("{name}={value}")).collect()
         }
-        each!(self, Scheme, config => of(config))
+        fn from_transport<C: Configure>(config: &C) -> Vec<String> {
+            changed(config, &transport())
+        }
+        fn from_published<C: Configure>(config: &C) -> Vec<String> {
+            changed(config, &C::published())
+        }
+        let options = each!(self, Scheme, config => from_transport(config)).join(",");
+        let mut published = vec!["preset=published".to_owned()];
+        published.extend(each!(self, Scheme, config => from_published(config)));
+        let published = published.join(",");
+        if published.len() < options.len() && self.is_read_from(&published) { published } else { options }
+    }
+
+    /// Returns whether these options after the name give this scheme, apart from the size of packets and the limits of the rate.
+    fn is_read_from(&self, options: &str) -> bool {
+        format!("{},{options}", self.name()).parse::<Scheme>().is_ok_and(|mut scheme| {
+            let own = self.sending();
+            let sending = scheme.sending_mut();
+            (sending.packet_size, sending.bounds) = (own.packet_size, own.bounds);
+            scheme == *self
+        })
     }
 }
 
@@ -489,7 +509,7 @@ impl FromStr for Scheme {
     }
 }
 
-/// Writes the name, and every option whose value differs from the preset for real networks.
+/// Writes the name and the options.
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let options = self.options();
@@ -564,7 +584,14 @@ mod tests {
                 }
             }
         }
-        assert_eq!("ormcc,beta=0.7".parse::<Scheme>().expect("valid").to_string(), "ormcc,beta=0.7");
+        let text = |scheme: &str| scheme.parse::<Scheme>().expect("valid").to_string();
+        assert_eq!(text("ormcc,beta=0.7"), "ormcc,beta=0.7");
+        // Figure 2.20 of paper 000. An announcement has room for 63 bytes of options.
+        let published = "le-sbcc,preset=published,rtt=0.2,rate0=200000,backoff=0.1";
+        assert_eq!(
+            (text(published).as_str(), text(published).parse()),
+            (published, published.parse::<Scheme>())
+        );
     }
 
     #[test]

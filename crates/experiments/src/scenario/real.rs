@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// Number of the first random stream for the data of flows, one for each flow. It is far above those of the layout's flows.
 const DATA_STREAM: u64 = u64::MAX / 2;
+/// Interval between two membership messages of a receiver in a small group (`transport/src/members/turns.rs`).
+const ALIVE: Span = Span::from_millis(250);
 
 /// The flows of a scenario for real programs.
 #[derive(Debug, Clone, Default)]
@@ -240,7 +242,10 @@ fn of_session(session: &SessionPlan, flow: &LaidFlow) -> Result<Scheme, &'static
         (session.packets.is_some() && session.scheme.layers() > 1, "`packets` needs a scheme without layers"),
         (!flow.talks.is_empty(), "a stream always has data, without `on` and `off`"),
         (session.mute_after.is_some(), "receivers do not stop sending reports"),
-        (session.alive.is_some(), "`alive` has no option of `faircast recv`"),
+        (
+            session.alive.is_some_and(|every| every != ALIVE),
+            "`alive`: `faircast recv` sends messages every 250 ms",
+        ),
         (session.ecn == Ecn::On, "`faircast stream` sends packets that queues may not mark"),
     ];
     match lacks.into_iter().find(|(lacks, _)| *lacks) {
@@ -305,7 +310,7 @@ mod tests {
     #[test]
     fn flows_have_hosts_times_and_names_of_linux() {
         let it = real(
-            "[[flow]]\nname = \"m\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\njoin = [\"0 s\", \"3 s\"]\njoin_latency = \"1 s\"\npackets = 500\n\
+            "[[flow]]\nname = \"m\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\njoin = [\"0 s\", \"3 s\"]\njoin_latency = \"1 s\"\npackets = 500\nalive = \"250 ms\"\n\
              [[flow]]\nname = \"t\"\nkind = \"tcp-newreno,ecn\"\nfrom = \"src2\"\nto = \"leaf2\"\ncount = 2\nstart = \"1 s\"\nstop = \"9 s\"\n\
              [[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1 Mbit/s\"\nfrom = \"src2\"\nto = \"leaf1\"\non = \"1 s\"\noff = \"2 s\"\n",
         );
@@ -332,12 +337,17 @@ mod tests {
         let it = real(
             "[[flow]]\nname = \"a\"\nkind = \"tfrc\"\nfrom = \"src1\"\nto = \"leaf*\"\n\
              [[flow]]\nname = \"b\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\necn = \"on\"\n\
+             [[flow]]\nname = \"c\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\nalive = \"1 s\"\n\
              [[change]]\nat = \"5 s\"\nlink = \"left->right\"\nrate = \"2 Mbit/s\"\nloss = \"1 %\"\n",
         );
         assert!(it.flows.is_empty(), "{it:?}");
-        let starts = ["flow `a`: no program", "flow `b`: `faircast stream` sends"];
+        let starts = [
+            "flow `a`: no program",
+            "flow `b`: `faircast stream` sends",
+            "flow `c`: `alive`: `faircast recv`",
+        ];
         assert!(it.omitted.iter().zip(starts).all(|(text, start)| text.starts_with(start)), "{it:?}");
-        assert_eq!(it.omitted.len(), 2, "each reason once: {it:?}");
+        assert_eq!(it.omitted.len(), 3, "each reason once: {it:?}");
         let changes: Vec<_> =
             it.changes.iter().map(|(at, link, text)| (at.as_secs_f64(), *link, text.as_str())).collect();
         assert_eq!(changes, [(5.0, 0, "rate=2000000"), (5.0, 0, "loss=bernoulli,0.01")]);

@@ -49,6 +49,7 @@ rate = "4 Mbit/s"
 name = "session"
 kind = "session"
 scheme = "ormcc"
+alive = "250 ms"
 from = "src"
 to = "b"
 "#;
@@ -210,7 +211,7 @@ to = "a"
 [[flow]]
 name = "session"
 kind = "session"
-scheme = "ormcc"
+scheme = "le-sbcc,preset=published,rate0=200000,rtt=0.2,backoff=0.1"
 from = "src"
 to = ["b", "c"]
 join = ["0 s", "3 s"]
