@@ -26,7 +26,7 @@ help:
 	@echo "make bench-tcp       five minutes beside Reno, CUBIC and BBR, start and long run apart, and simulated (root, hours)"
 	@echo "make bench-fairness  faircast against TCP through one bottleneck, in namespaces (root)"
 	@echo "make bench-emulated  emulated links: their accuracy, and faircast against TCP at real round trips (root)"
-	@echo "make bench-worlds    six networks in the simulator, in the emulator with Linux' TCP, and in ns-2 (root, 50 minutes)"
+	@echo "make bench-worlds    networks in the simulator, in the emulator with Linux' TCP, and in ns-2 (root, 75 minutes)"
 	@echo "make bench-layers    receivers behind very different links in one session, and how fast routers prune (root)"
 	@echo "make bench-relay     three sites joined by unicast relays, with TCP beside each, a slow leaf and a killed relay; one relay beside smcroute (root, 25 minutes)"
 	@echo "make cocoon          test COCOON for Linux and for quinn, which are no part of the workspace (libelf-dev; root for the kernel)"
@@ -153,6 +153,7 @@ bench-worlds:
 	@scripts/needs bench
 	$(CARGO) build --release -p faircast-cli -p faircast-emulator
 	bench/worlds/run --faircast $(FAIRCAST) --emulator $(EMULATOR) $(ARGS)
+	bench/worlds/files --faircast $(FAIRCAST)
 
 bench-layers:
 	@scripts/needs bench

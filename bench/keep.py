@@ -59,6 +59,30 @@ def fingerprint(path):
     return state.hexdigest()[:12]
 
 
+T95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
+
+
+def estimate(values):
+    """Returns the mean and half of its 95 % interval, or None without values. Values that are None do not count."""
+    values = [value for value in values if value is not None]
+    if not values:
+        return None
+    if len(values) == 1:
+        return values[0], 0.0
+    return statistics.mean(values), T95.get(len(values) - 1, 2.1) * statistics.stdev(values) / len(values) ** 0.5
+
+
+def agrees(one, other):
+    """Returns whether two estimates differ by at most 10 % or have overlapping intervals."""
+    near = abs(one[0] - other[0]) <= 0.1 * abs(one[0])
+    return near or abs(one[0] - other[0]) <= one[1] + other[1]
+
+
+def interval(estimate):
+    """Returns an estimate as text."""
+    return "-" if estimate is None else f"{estimate[0]:.3g} ± {estimate[1]:.2g}"
+
+
 class Stopped(Exception):
     """Raised in a job when the benchmark is stopped."""
 
