@@ -55,7 +55,7 @@ pub(crate) trait Sockets {
     ///
     /// # Errors
     /// Permanent errors.
-    fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error>;
+    fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], &Meta)) -> Result<usize, Error>;
 
     /// Whether more datagrams are likely to follow the received ones. If so, the sockets are read again before the next wait.
     fn reads_on(&self) -> bool;
@@ -200,11 +200,16 @@ impl<'a> Attached<'a> {
         sockets.look(endpoint, clock.now(), events)?;
         sockets.flush(events)?;
         let accepts = endpoint.accepts(clock.now());
-        let (mut received, mut handled_at) = (0, None);
+        let (mut received, mut handled_at, mut last) = (0, None, None);
         if accepts {
             received = sockets.receive(&mut |bytes, meta| {
                 let now = *handled_at.get_or_insert_with(|| clock.now());
-                let arrived = clock.time(meta.received_at).min(now);
+                // Datagrams that were coalesced have one time of arrival.
+                let arrived = match last {
+                    Some((at, arrived)) if at == meta.received_at => arrived,
+                    _ => clock.time(meta.received_at).min(now),
+                };
+                last = Some((meta.received_at, arrived));
                 endpoint.handle_datagram(Datagram { bytes, from: meta.from, ecn: meta.ecn, arrived }, now);
             })?;
         }
@@ -312,7 +317,7 @@ impl Sockets for Closed {
         Ok(())
     }
 
-    fn receive(&mut self, _: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error> {
+    fn receive(&mut self, _: &mut dyn FnMut(&mut [u8], &Meta)) -> Result<usize, Error> {
         Ok(0)
     }
 

@@ -189,8 +189,8 @@ impl Crowd {
                 let now = self.now();
                 while let Some((bytes, meta)) = batch.take() {
                     match place {
-                        GROUP => self.give_all(bytes, &meta, now),
-                        number => self.give(number as usize, bytes, &meta, now),
+                        GROUP => self.give_all(bytes, meta, now),
+                        number => self.give(number as usize, bytes, meta, now),
                     }
                 }
             }

@@ -73,6 +73,7 @@ impl Batch {
 
     /// Returns the time at which the kernel received the next datagram of [`Batch::take`]; `None` if no datagram is left. With
     /// these times, a caller can take the datagrams of several sockets in the order of arrival.
+    #[inline]
     pub fn next_at(&mut self) -> Option<Instant> {
         while self.slots.get(self.taken.0).is_some_and(|slot| self.taken.1 >= slot.len) {
             self.taken = (self.taken.0 + 1, 0);
@@ -81,14 +82,16 @@ impl Batch {
     }
 
     /// Takes the next datagram of the last receive call; `None` if no datagram is left.
-    pub fn take(&mut self) -> Option<(&mut [u8], Meta)> {
+    #[inline]
+    pub fn take(&mut self) -> Option<(&mut [u8], &Meta)> {
         self.next_at()?;
         let (at, from) = self.taken;
-        let slot = &self.slots[at];
+        let slot = &mut self.slots[at];
         let to = (from + slot.segment).min(slot.len);
         self.taken.1 = to;
-        let meta = Meta { segment: (from / slot.segment) as u16, ..slot.meta };
-        Some((&mut self.bytes[at * SLOT..][from..to], meta))
+        // The metadata stays in its slot: a copy for each datagram of a coalesced run would cost more than all else here.
+        slot.meta.segment = if from == 0 { 0 } else { slot.meta.segment + 1 };
+        Some((&mut self.bytes[at * SLOT..][from..to], &slot.meta))
     }
 
     /// Whether the last receive call filled all slots. If so, more datagrams may wait in the socket.

@@ -157,7 +157,7 @@ impl Groups {
 
     /// Passes received datagrams to `each` in the order of arrival; returns the number of these datagrams. Stops where a socket
     /// may hold an unread datagram that arrived before the next one.
-    fn deliver(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> usize {
+    fn deliver(&mut self, each: &mut dyn FnMut(&mut [u8], &Meta)) -> usize {
         let alone = self.layers.is_empty() && self.left.is_empty();
         let mut delivered = 0;
         loop {
@@ -221,7 +221,7 @@ impl Sockets for Groups {
         Ok(())
     }
 
-    fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error> {
+    fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], &Meta)) -> Result<usize, Error> {
         self.fill()?;
         Ok(self.deliver(each))
     }
@@ -321,7 +321,7 @@ mod tests {
             let read_at = Instant::now();
             let mut waited = Duration::ZERO;
             let mut each =
-                |_: &mut [u8], meta: Meta| waited = read_at.saturating_duration_since(meta.received_at);
+                |_: &mut [u8], meta: &Meta| waited = read_at.saturating_duration_since(meta.received_at);
             joined.receive(&mut each).expect("it receives");
             if waited > pause / 2 {
                 return;

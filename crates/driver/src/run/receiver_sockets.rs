@@ -180,7 +180,7 @@ impl Sockets for ReceiverSockets {
         self.sockets_mut().look(endpoint, now, events)
     }
 
-    fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error> {
+    fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], &Meta)) -> Result<usize, Error> {
         let beside = match self.beside_mut() {
             Some(groups) => groups.receive(each)?,
             None => 0,

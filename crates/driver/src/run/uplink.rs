@@ -329,7 +329,7 @@ impl Sockets for Uplink {
         Ok(())
     }
 
-    fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error> {
+    fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], &Meta)) -> Result<usize, Error> {
         let Some(socket) = &self.socket else { return Ok(0) };
         let outcome = socket.receive(&mut self.batch);
         if outcome.as_ref().is_err_and(|error| self.is_unresolved(error)) {
@@ -337,7 +337,9 @@ impl Sockets for Uplink {
         }
         let count = received(outcome)?;
         self.has_answers |= count > 0;
-        self.batch.segments().for_each(|(bytes, meta)| each(bytes, meta));
+        while let Some((bytes, meta)) = self.batch.take() {
+            each(bytes, meta);
+        }
         Ok(count)
     }
 
