@@ -82,7 +82,7 @@ macro_rules! group {
 }
 
 /// An enum whose number selects the variant and the variant's fields. Makes the module's `LAYOUTS`, `number`, `len`, `put`,
-/// `read` and `any`, and implements [`crate::Quantised`].
+/// `read_into` and `any`, and implements [`crate::Quantised`].
 macro_rules! choice {
     (
         $of:ident, unknown numbers are $unknown:expr;
@@ -123,15 +123,20 @@ macro_rules! choice {
             Ok(())
         }
 
-        /// Reads the fields of the variant with this number.
+        /// Reads the variant with this number into `value`.
         #[inline]
-        pub(crate) fn read(number: u8, r: &mut $crate::reader::Reader<'_>) -> Result<$of, $crate::error::ParseError> {
+        pub(crate) fn read_into(
+            number: u8,
+            r: &mut $crate::reader::Reader<'_>,
+            value: &mut $of,
+        ) -> Result<(), $crate::error::ParseError> {
             match number {
-                $($number => Ok($of::$variant {
+                $($number => *value = $of::$variant {
                     $($name: <$codec as $crate::codec::Codec>::read(r, name_of!($name $($wire_name)?))?),*
-                }),)*
-                unknown => Err($unknown(unknown)),
+                },)*
+                unknown => return Err($unknown(unknown)),
             }
+            Ok(())
         }
 
         impl $crate::codec::Quantised for $of {

@@ -220,32 +220,52 @@ impl Inbound {
                 Ok((session, parse(bytes, &Newest::default())?.1))
             };
         }
+        if kind == Kind::Data {
+            let mut packet = DataPacket::EMPTY;
+            return self.open_data(bytes, from, &mut packet).map(|session| (session, Message::Data(packet)));
+        }
         let place = self.place_of(session);
-        let is_wanted = match kind {
-            Kind::Announce => true,
-            Kind::Data => self.followed == Some(session),
-            _ => place.is_some(),
-        };
-        if !is_wanted {
+        if kind != Kind::Announce && place.is_none() {
             return Err(OpenError::OtherSession(session));
         }
-        match (self.is_sealed(), sealed) {
-            (false, true) => return Err(OpenError::NeedsKey(session)),
-            (true, false) => return Err(OpenError::Unsealed(session)),
-            _ => {}
-        }
+        self.check_form(session, sealed)?;
         let message = match (kind, place) {
             (Kind::Announce, _) if sealed => self.open_announce(&fixed, bytes, from)?,
             (Kind::Announce, _) => self.parse_announce(&fixed, bytes, from)?,
             (_, None) => return Err(OpenError::OtherSession(session)),
-            (Kind::Data, Some(place)) => {
-                Message::Data(self.sessions[place].open_data(&fixed, bytes, from, self.now)?)
-            }
             (Kind::Order, Some(place)) => self.sessions[place].open_order(&fixed, bytes, from)?,
             (Kind::Hashes, Some(place)) => self.sessions[place].open_page(&fixed, bytes)?,
             (_, Some(place)) => self.sessions[place].open_status(&fixed, bytes)?,
         };
         Ok((session, message))
+    }
+
+    /// Opens a data packet of the followed session from this address, and reads it into `packet`.
+    pub(crate) fn open_data<'a>(
+        &mut self,
+        bytes: &'a mut [u8],
+        from: SocketAddr,
+        packet: &mut DataPacket<'a>,
+    ) -> Result<SessionId, OpenError> {
+        let fixed = Fixed::read(bytes)?;
+        let Header { session, kind, sealed, .. } = fixed.header;
+        if kind != Kind::Data {
+            return Err(OpenError::NotForMe(kind));
+        }
+        let place = self.place_of(session).filter(|_| self.followed == Some(session));
+        let place = place.ok_or(OpenError::OtherSession(session))?;
+        self.check_form(session, sealed)?;
+        self.sessions[place].open_data(&fixed, bytes, from, self.now, packet)?;
+        Ok(session)
+    }
+
+    /// Checks that a packet is sealed if this codec has a key, and only then.
+    fn check_form(&self, session: SessionId, sealed: bool) -> Result<(), OpenError> {
+        match (self.is_sealed(), sealed) {
+            (false, true) => Err(OpenError::NeedsKey(session)),
+            (true, false) => Err(OpenError::Unsealed(session)),
+            _ => Ok(()),
+        }
     }
 
     /// Reads an announcement that is not sealed.
@@ -408,18 +428,19 @@ impl AnnouncedSession {
         }
     }
 
-    /// Opens a data packet from this address.
+    /// Opens a data packet from this address, and reads it into `packet`.
     fn open_data<'a>(
         &mut self,
         fixed: &Fixed,
         bytes: &'a mut [u8],
         from: SocketAddr,
         now: Time,
-    ) -> Result<DataPacket<'a>, OpenError> {
+        packet: &mut DataPacket<'a>,
+    ) -> Result<(), OpenError> {
         if !fixed.header.sealed {
-            let packet = parse_data(fixed, bytes, &self.source.newest(fixed, now))?;
+            parse_data(fixed, bytes, &self.source.newest(fixed, now), packet)?;
             self.source.on_data(packet.layer.0, &packet.data, now);
-            return Ok(packet);
+            return Ok(());
         }
         let unknown = OpenError::NotAnnounced(self.session);
         let AnnouncedSession { keys: Some(keys), source, relays, streams, trial, .. } = self else {
@@ -431,7 +452,7 @@ impl AnnouncedSession {
             true => &mut relay_at(relays, from, fixed, bytes, now, trial).ok_or(unknown)?.flow,
         };
         let symbols = keys.content.as_mut().map_or(Symbols::Passed, |keys| Symbols::Opened(keys, streams));
-        flow.open_data(fixed, bytes, symbols, now)
+        flow.open_data(fixed, bytes, symbols, now, packet)
     }
 
     /// Opens a status.
@@ -614,7 +635,8 @@ impl Flow {
         bytes: &'a mut [u8],
         symbols: Symbols<'_>,
         now: Time,
-    ) -> Result<DataPacket<'a>, OpenError> {
+        packet: &mut DataPacket<'a>,
+    ) -> Result<(), OpenError> {
         let known = self.newest(fixed, now);
         let seq = Seq::unwrap(known.seq, fixed.header.seq).0;
         let layer = usize::from(fixed.header.layer.0);
@@ -624,13 +646,13 @@ impl Flow {
             return Err(OpenError::Replayed(seq));
         }
         let keys = self.keys.as_mut().ok_or(OpenError::NotAnnounced(fixed.header.session))?;
-        let packet = open_data(fixed, bytes, seq, &known, (keys.of(seq), symbols))?;
+        open_data(fixed, bytes, seq, &known, (keys.of(seq), symbols), packet)?;
         if self.layers.len() <= layer {
             self.layers.resize_with(layer + 1, || None);
         }
         self.layers[layer].get_or_insert_with(|| Box::new(ReplayWindow::new())).mark(seq);
         self.on_data(fixed.header.layer.0, &packet.data, now);
-        Ok(packet)
+        Ok(())
     }
 
     fn on_data(&mut self, layer: u8, data: &Data, now: Time) {

@@ -23,6 +23,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the next `len` bytes, the value of `field`.
+    #[inline]
     pub(crate) fn take(&mut self, field: &'static str, len: usize) -> Result<&'a [u8], ParseError> {
         let Some(taken) = self.rest().get(..len) else { return Err(self.truncated(field, len)) };
         self.at += len;
@@ -30,6 +31,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the next N bytes, the value of `field`.
+    #[inline]
     pub(crate) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], ParseError> {
         let Some(&taken) = self.rest().first_chunk::<N>() else { return Err(self.truncated(field, N)) };
         self.at += N;

@@ -5,7 +5,7 @@ use crate::encode::{FEEDBACK_LIMIT, Form, encode, put_body, put_header, put_send
 use crate::error::EncodeError;
 use crate::inbound::{Inbound, Me};
 use crate::key::{GroupKey, HopKey, KeyId};
-use crate::message::{Kind, Message};
+use crate::message::{DataPacket, Kind, Message};
 use crate::parse::SEALED;
 use crate::seal::{OpenError, TAG_LEN, nonce};
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
@@ -124,6 +124,19 @@ impl ReceiverCodec {
         from: SocketAddr,
     ) -> Result<(SessionId, Message<'a>), OpenError> {
         self.inbound.open(bytes, from)
+    }
+
+    /// Opens a source's data packet from this address, like [`ReceiverCodec::open`], and reads it into `packet` without a copy.
+    ///
+    /// # Errors
+    /// As [`ReceiverCodec::open`], and when the datagram is of another kind.
+    pub fn open_data<'a>(
+        &mut self,
+        bytes: &'a mut [u8],
+        from: SocketAddr,
+        packet: &mut DataPacket<'a>,
+    ) -> Result<SessionId, OpenError> {
+        self.inbound.open_data(bytes, from, packet)
     }
 
     /// Appends a report, request, member or window message for `session`, which must have been announced. Also appends refusals,

@@ -4,6 +4,7 @@ use crate::codec::{BitRate, Bits32, Fraction, Level};
 use crate::error::ParseError;
 use crate::field::max_len;
 use faircast_core::packet::{Cause, Echo, Holes, Knows, Report, ReportContent, Seq, ShortId};
+use faircast_core::time::Span;
 
 choice! {
     ReportContent, unknown numbers are |value: u8| ParseError::BadValue { field: "content", value: value.into() };
@@ -81,6 +82,13 @@ choice! {
         past_lost: Seq, "number after the highest lost packet; 0: none";
         of: Option<ShortId>, "receiver that reported the newest packet; 0: no receiver has reported";
     }
+}
+
+/// Reads the content with this number.
+pub(crate) fn read(number: u8, r: &mut crate::reader::Reader<'_>) -> Result<ReportContent, ParseError> {
+    let mut content = ReportContent::Alive { echo: Echo { seq: Seq(0), hold: Span::ZERO } };
+    read_into(number, r, &mut content)?;
+    Ok(content)
 }
 
 /// Maximum length of a report's fields, in bytes.

@@ -75,23 +75,25 @@ pub(crate) fn is_sealed_by(hop: &Cipher, fixed: &Fixed, bytes: &[u8], seq: u64, 
     hop.open(trial, HEADER_LEN, nonce(Kind::Data, fixed.header.layer, seq)).is_ok()
 }
 
-/// Opens a data packet with the unwrapped number `seq` in place.
+/// Opens a data packet with the unwrapped number `seq` in place, and reads it into `packet`.
 pub(crate) fn open_data<'a>(
     fixed: &Fixed,
     bytes: &'a mut [u8],
     seq: u64,
     newest: &Newest,
     (hop, symbols): (&Cipher, Symbols<'_>),
-) -> Result<DataPacket<'a>, OpenError> {
+    packet: &mut DataPacket<'a>,
+) -> Result<(), OpenError> {
     let bytes = hop.open(bytes, HEADER_LEN, nonce(Kind::Data, fixed.header.layer, seq))?;
     let have = bytes.len();
     let mut reader = Reader { bytes, at: HEADER_LEN };
-    let mut packet = read_data_fields(fixed, &mut reader, newest)?;
+    read_data_fields(fixed, &mut reader, newest, packet)?;
     let symbol_at = reader.at;
     let symbol = &mut bytes[symbol_at..];
     let block = packet.data.payload.block;
     if packet.data.payload == Payload::NONE {
-        return if symbol.is_empty() { Ok(packet) } else { Err(ParseError::Trailing(symbol.len()).into()) };
+        packet.payload = &[];
+        return if symbol.is_empty() { Ok(()) } else { Err(ParseError::Trailing(symbol.len()).into()) };
     }
     let Some(len) = symbol.len().checked_sub(TAG_LEN) else {
         return Err(ParseError::Truncated { field: "symbol's tag", need: symbol_at + TAG_LEN, have }.into());
@@ -100,11 +102,11 @@ pub(crate) fn open_data<'a>(
         Symbols::Passed => symbol,
         Symbols::Opened(keys, streams) => {
             // A relay sent a wrong symbol. The rest of the packet is authentic and counts for the congestion control.
-            let opened = keys.symbols_of(block).open_in_place(&[], symbol, streams.nonce(&packet));
+            let opened = keys.symbols_of(block).open_in_place(&[], symbol, streams.nonce(packet));
             if opened.is_ok() { &symbol[..len] } else { &[] }
         }
     };
-    Ok(packet)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -158,8 +160,9 @@ mod tests {
         let open = |mut bytes: Vec<u8>| {
             let (fixed, mut content) = (Fixed::read(&bytes).expect("a header"), content());
             let symbols = Symbols::Opened(&mut content, Streams::One);
-            let opened = open_data(&fixed, &mut bytes, 5, &Newest::default(), (hop, symbols));
-            opened.map(|opened| assert_eq!(opened, packet(b"a symbol")))
+            let mut opened = DataPacket::EMPTY;
+            open_data(&fixed, &mut bytes, 5, &Newest::default(), (hop, symbols), &mut opened)
+                .map(|()| assert_eq!(opened, packet(b"a symbol")))
         };
         assert_eq!(open(with_options(&[])), Ok(()));
         assert_eq!(open(with_options(&[0, 0, 0x7f, 2, 1, 2])), Ok(()));

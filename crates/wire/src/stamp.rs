@@ -89,7 +89,9 @@ impl Stamp {
         whole(bytes, |r| {
             let Fixed { scheme, mark, flags, seq, micros, rate } = Fixed::read(r, "stamp")?;
             let (flags, signal) = marks::flags_of(mark, flags)?;
-            Ok(Stamp { scheme, seq, micros, rate, flags, signal, mark: marks::read(mark, r)? })
+            let (number, mut mark) = (mark, Mark::None);
+            marks::read_into(number, r, &mut mark)?;
+            Ok(Stamp { scheme, seq, micros, rate, flags, signal, mark })
         })
     }
 }

@@ -15,7 +15,7 @@ use crate::error::JoinObstacle;
 use crate::receiver::reachability::MOVED_AFTER;
 use faircast_core::packet::SessionId;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Attach, Invite, Kind, Message, Name, Token, peek};
+use faircast_wire::{Attach, Header, Invite, Kind, Message, Name, Token};
 use std::net::SocketAddr;
 
 /// First pause between two queries. Each later pause is twice as long as the pause before it.
@@ -286,10 +286,9 @@ impl ReceiverSession {
 
     /// Whether to ignore a packet because its sender has not proven its address. Without this check, a forged announcement could
     /// direct this receiver's replies to any host. Invitations and tokens are never ignored.
-    pub(super) fn is_uninvited(&self, bytes: &[u8], from: SocketAddr) -> bool {
-        let may_send = |kind| matches!(kind, Kind::Invite | Kind::Token);
-        self.attaching.as_ref().is_some_and(|attaching| !attaching.receives(from))
-            && peek(bytes).is_ok_and(|header| !may_send(header.kind))
+    pub(super) fn is_uninvited(&self, header: &Header, from: &SocketAddr) -> bool {
+        self.attaching.as_ref().is_some_and(|attaching| !attaching.receives(*from))
+            && !matches!(header.kind, Kind::Invite | Kind::Token)
     }
 
     /// Sends the query that is due, if any.

@@ -4,7 +4,7 @@ use super::feedback::datagram;
 use super::{Phase, ReceiverSession};
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::Time;
-use faircast_wire::{Kind, Message, Tree, TreeNode, Verified, Window, encode, peek};
+use faircast_wire::{DataPacket, Header, Kind, Message, Tree, TreeNode, Verified, Window, encode};
 use std::net::SocketAddr;
 
 /// Number of datagrams about completed receivers that accompany one report.
@@ -54,9 +54,9 @@ impl ReceiverSession {
     }
 
     /// Returns a copy of a received datagram if children may need it. The datagram itself is decrypted in place afterwards.
-    pub(super) fn raw_for_children(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn raw_for_children(&mut self, header: &Header, bytes: &[u8]) -> Option<Vec<u8>> {
         let (data, others) = self.setup.relay.as_ref()?.wants_raw();
-        let is_of_use = match peek(bytes).ok()?.kind {
+        let is_of_use = match header.kind {
             Kind::Data => data,
             Kind::Announce | Kind::Status | Kind::Hashes => others,
             _ => false,
@@ -71,9 +71,14 @@ impl ReceiverSession {
 
     /// At a relay, forwards a datagram of the source. An active router forwards the packet. An agent caches the datagram under
     /// its number, or forwards it to children that do not receive the source.
-    pub(super) fn hand_on(&mut self, raw: Option<Vec<u8>>, message: &Message<'_>, size: u16, now: Time) {
+    pub(super) fn hand_on(
+        &mut self,
+        raw: Option<Vec<u8>>,
+        packet: Option<&DataPacket<'_>>,
+        size: u16,
+        now: Time,
+    ) {
         let Some(relay) = &self.setup.relay else { return };
-        let packet = if let Message::Data(packet) = message { Some(packet) } else { None };
         if let Some(raw) = raw {
             relay.on_raw(packet.map(|packet| packet.data.seq), &raw);
             self.under.raw = raw;

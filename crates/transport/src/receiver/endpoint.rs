@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 impl Endpoint for ReceiverSession {
     fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
         let is_marked = datagram.ecn == Ecn::Ce;
-        self.on_datagram(datagram.bytes, datagram.from, is_marked, datagram.arrived, now);
+        self.on_datagram(datagram.bytes, &datagram.from, is_marked, datagram.arrived, now);
     }
 
     fn handle_timeout(&mut self, now: Time) {

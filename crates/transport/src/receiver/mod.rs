@@ -375,92 +375,94 @@ impl ReceiverSession {
     }
 
     /// Handles a datagram from the group. `arrived` is the kernel's time, which is not later than `now`.
-    fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, marked: bool, arrived: Time, now: Time) {
+    fn on_datagram(&mut self, bytes: &mut [u8], from: &SocketAddr, marked: bool, arrived: Time, now: Time) {
         if self.setup.only.is_some_and(|only| only != from.ip()) {
             return;
         }
         self.codec.set_now(now);
-        let (mut from, mut is_handed_on) = (from, false);
-        if self.attaching.is_some() {
-            if self.on_agents_word(bytes, from, now) {
-                return;
+        let (author, is_handed_on);
+        let from = match self.attaching.is_some() {
+            true if self.on_agents_word(bytes, *from, now) => return,
+            true => {
+                (author, is_handed_on) = self.author(bytes, *from, now);
+                &author
             }
-            (from, is_handed_on) = self.author(bytes, from, now);
-        }
-        if self.is_from_elsewhere(bytes, from) || self.is_uninvited(bytes, from) {
+            false => {
+                is_handed_on = false;
+                from
+            }
+        };
+        let header = match peek(bytes) {
+            Ok(header) => header,
+            Err(error) => return self.on_refused(&error.into(), *from, now),
+        };
+        if self.is_from_elsewhere(&header, from) || self.is_uninvited(&header, from) {
             self.totals.refused.sender += 1;
             return;
         }
-        if self.is_implausible(bytes, arrived) {
+        if self.is_implausible(&header, arrived) {
             self.totals.refused.implausible += 1;
             return;
         }
-        let raw = self.raw_for_children(bytes);
+        let raw = self.raw_for_children(&header, bytes);
         let size = (bytes.len() + self.setup.overhead) as u16;
-        let (session, message) = match self.codec.open(bytes, from) {
-            Ok(opened) => opened,
-            Err(error) => return self.on_refused(&error, from, now),
+        let mut packet = DataPacket::EMPTY;
+        let mut opened = match header.kind {
+            Kind::Data => self.codec.open_data(bytes, *from, &mut packet).map(|session| (session, None)),
+            _ => self.codec.open(bytes, *from).map(|(session, message)| (session, Some(message))),
+        };
+        // Borrowed, because a move would copy the bytes of the largest message for each packet.
+        let (session, message) = match &mut opened {
+            Ok((session, message)) => (*session, message),
+            Err(error) => return self.on_refused(error, *from, now),
         };
         if let Some(attaching) = &mut self.attaching {
-            attaching.on_sign_of_life(from);
+            attaching.on_sign_of_life(*from);
         }
-        match &message {
-            Message::Announce(announce) => {
-                let announce = *announce;
-                self.hand_on(raw, &message, size, now);
-                return self.on_announce(session, announce, from, now);
+        match message {
+            Some(Message::Announce(announce)) => {
+                self.hand_on(raw, None, size, now);
+                return self.on_announce(session, *announce, *from, now);
             }
-            Message::Token(token) => return self.on_token(token, from, now),
-            Message::Invite(invite) => return self.on_invite(invite, from, now),
+            Some(Message::Token(token)) => return self.on_token(token, *from, now),
+            Some(Message::Invite(invite)) => return self.on_invite(invite, *from, now),
             _ => {}
         }
-        let followed = self.stream.as_ref().map(|stream| (stream.session, stream.source));
-        if let Message::Status(status) = &message
-            && followed != Some((session, from))
+        if let Some(Message::Status(status)) = message
+            && self.stream.as_ref().is_none_or(|stream| stream.session != session || stream.source != *from)
         {
-            self.on_answer(session, from, status, now);
+            self.on_answer(session, *from, status, now);
         }
         let Some(stream) = &mut self.stream else { return };
-        if stream.session != session || stream.source != from {
+        if stream.session != session || stream.source != *from {
             self.totals.refused.session += 1;
             return;
         }
         self.clocks.received_at = now;
-        self.hand_on(raw, &message, size, now);
+        self.hand_on(raw, message.is_none().then_some(&packet), size, now);
         match message {
-            Message::Data(mut packet) => {
+            None => {
                 if is_handed_on {
                     self.mark_handed_on(&mut packet.data);
                 }
                 self.service.on_data(now);
                 self.on_data(&packet, size, marked, arrived, now);
             }
-            Message::Status(mut status) => {
-                self.check_numbers(&status, arrived, now);
+            Some(Message::Status(status)) => {
+                self.check_numbers(status, arrived, now);
                 let Some(stream) = &mut self.stream else { return };
                 if let Some(trust) = &mut stream.trust {
-                    trust.filter(&mut status);
+                    trust.filter(status);
                 }
-                self.on_status(&status, now);
+                self.on_status(status, now);
             }
-            Message::Hashes(page) => {
+            Some(Message::Hashes(page)) => {
                 let Some(stream) = &mut self.stream else { return };
-                let progressed = stream.sink.on_page(&page, now, &mut self.rng);
+                let progressed = stream.sink.on_page(page, now, &mut self.rng);
                 self.progressed(progressed, now);
             }
-            _ => self.totals.refused.unexpected += 1,
+            Some(_) => self.totals.refused.unexpected += 1,
         }
-    }
-
-    /// Whether this packet of the followed session is to be ignored, because it does not come from the address of the source.
-    /// Announcements are accepted from any address, and statuses from addresses that have announced the session.
-    fn is_from_elsewhere(&self, bytes: &[u8], from: SocketAddr) -> bool {
-        let Some(stream) = self.stream.as_ref().filter(|stream| stream.source != from) else { return false };
-        let asked = self.candidates.contains(stream.session, from);
-        peek(bytes).is_ok_and(|header| {
-            let received = header.kind == Kind::Announce || (asked && header.kind == Kind::Status);
-            header.session == stream.session && !received
-        })
     }
 
     fn on_data(&mut self, packet: &DataPacket<'_>, size: u16, marked: bool, arrived: Time, now: Time) {

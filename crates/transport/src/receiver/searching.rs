@@ -19,7 +19,9 @@ use crate::session_filter::Claim;
 use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, Form, Member, MemberState, Message, Name, Status, Welcome, Words};
+use faircast_wire::{
+    Announce, Form, Header, Kind, Member, MemberState, Message, Name, Status, Welcome, Words,
+};
 use std::net::SocketAddr;
 
 /// Maximum number of sources that are queried at a time.
@@ -338,6 +340,15 @@ impl ReceiverSession {
             stream.member_at = now;
             self.report_membership(now);
         }
+    }
+
+    /// Whether this packet of the followed session is to be ignored, because it does not come from the address of the source.
+    /// Announcements are accepted from any address, and statuses from addresses that have announced the session.
+    pub(super) fn is_from_elsewhere(&self, header: &Header, from: &SocketAddr) -> bool {
+        let Some(stream) = self.stream.as_ref().filter(|stream| stream.source != *from) else { return false };
+        let asked = self.candidates.contains(stream.session, *from);
+        let received = header.kind == Kind::Announce || (asked && header.kind == Kind::Status);
+        header.session == stream.session && !received
     }
 
     /// Returns the obstacle to following the announced session, if any.

@@ -12,7 +12,7 @@ use crate::membership::NOTHING_YET;
 use faircast_core::node::Effect;
 use faircast_core::packet::{Echo, Layer, Seq};
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Kind, Status, peek};
+use faircast_wire::{Header, Kind, Status};
 
 /// Number by which a packet number may exceed the number in the latest status, whatever the pace: a burst may overtake the status
 /// that covers it.
@@ -57,9 +57,9 @@ impl SequenceBounds {
     /// Whether the source can have sent a packet with this packet number, which arrived at this time.
     pub(super) fn allows(&self, wire: u32, arrived: Time) -> bool {
         let Some((next, at)) = self.reported else { return true };
-        let paced = self.pace * FASTER * arrived.since(at).as_secs_f64();
-        let ahead = SLACK + self.since * EXPLAINED + paced as u64;
-        Seq::unwrap(Seq(next), wire).0 < next.saturating_add(ahead)
+        let ahead = Seq::unwrap(Seq(next), wire).0.saturating_sub(next);
+        let explained = SLACK + self.since * EXPLAINED;
+        ahead < explained || ahead - explained < (self.pace * FASTER * arrived.since(at).as_secs_f64()) as u64
     }
 
     /// Records an authentic packet.
@@ -102,12 +102,10 @@ impl SequenceBounds {
 
 impl ReceiverSession {
     /// Whether this is a data packet of the followed session with a number that the source cannot have reached yet.
-    pub(super) fn is_implausible(&self, bytes: &[u8], arrived: Time) -> bool {
+    pub(super) fn is_implausible(&self, header: &Header, arrived: Time) -> bool {
         let Some(stream) = &self.stream else { return false };
-        peek(bytes).is_ok_and(|header| {
-            let is_data = header.kind == Kind::Data && header.session == stream.session;
-            is_data && !stream.layers.allows(header.layer, header.seq, arrived)
-        })
+        let is_data = header.kind == Kind::Data && header.session == stream.session;
+        is_data && !stream.layers.allows(header.layer, header.seq, arrived)
     }
 
     /// Compares the received packet numbers of each layer with the source's status, and discards numbers beyond it.
