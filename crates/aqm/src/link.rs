@@ -6,18 +6,18 @@
 //! before any other event of the link at this time. The driver stores the packets; the link stores only times, sizes and counts.
 
 use crate::any::AnyDiscipline;
-use crate::discipline::{Decision, Departure, Discipline, DropCause, Ecn, Offer, Watches};
-use crate::drop_tail::DropTail;
+use crate::discipline::{Decision, Departure, Discipline as _, DropCause, Ecn, Offer, Watches};
 use crate::limit::Limit;
 use crate::loss::{Loss, LossSpec};
 use crate::qdisc::Ticket;
 use crate::spec::QueueSpec;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
-use queue::Queue;
-use std::collections::VecDeque;
+use rest::{Decides, FullState, Record, Reported, Rest, State, Waiting};
+use std::sync::Arc;
 
 mod queue;
+mod rest;
 
 /// Specification of a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -126,13 +126,14 @@ pub struct Link {
     /// Transmission time of a packet, if all waiting packets and the packet in transmission have the same size. The number of
     /// these packets then follows from `free_at`.
     each: Span,
-    /// Maximum time from an arrival until `free_at` for which a drop-tail buffer accepts the arriving packet, if it has the
-    /// common size.
-    patience: Span,
-    accepted_bytes: u64,
-    rest: Box<Rest>,
-    /// Number of accepted packets that `Rest::accepted` does not include.
+    rest: Rest,
+    /// A drop-tail buffer accepts an arriving packet of the common size if the transmitter is busy for at most this number of
+    /// transmissions.
+    room: u32,
+    /// Number of packets of the common size that the fast path accepted. `rest` counts all other packets.
     accepted: u32,
+    /// Number of packets that the fast path dropped.
+    overflow: u32,
     /// Common size of the packets, in bytes.
     size: u16,
     way: LinkPath,
@@ -151,126 +152,6 @@ enum LinkPath {
     Long,
 }
 
-/// State that only some packets use.
-#[derive(Debug)]
-struct Rest {
-    /// Transmission time of a byte, in 2^-20 ns.
-    byte_time: u64,
-    decides: Decides,
-    rng: Rng,
-    rate: Rate,
-    /// Number of packets accepted before `Link::accepted` was reset.
-    accepted: u64,
-    overflow: u64,
-    rare: Option<Box<LinkExtras>>,
-    state: State,
-    record: Record,
-    watches: Watches,
-}
-
-/// The discipline that decides about packets.
-#[derive(Debug)]
-enum Decides {
-    DropTail(DropTail),
-    AtArrival(Box<dyn Discipline>),
-    Holds(Box<Queue>),
-}
-
-/// State that most links do not need.
-#[derive(Debug, Clone, Default)]
-struct LinkExtras {
-    /// All waiting packets, each with its times; used if packets have several sizes or the link was changed.
-    mixed: Mixed,
-    loss: Option<Loss>,
-    /// Jitter of the wire. With jitter, packets are recorded one by one, each with its own delay.
-    jitter: Span,
-    /// Latest arrival; known only on the slow path.
-    last_arrival: Time,
-    /// Number of accepted bytes that were lost later because the link went down.
-    flushed_bytes: u64,
-    early: u64,
-    marked: u64,
-    lost: u64,
-    refused: u64,
-}
-
-impl Rest {
-    fn draw_jitter(&mut self) -> Span {
-        match &self.rare {
-            Some(rare) if rare.jitter > Span::ZERO => {
-                Span::from_nanos(self.rng.below(rare.jitter.as_nanos()))
-            }
-            _ => Span::ZERO,
-        }
-    }
-
-    fn rare(&mut self) -> &mut LinkExtras {
-        self.rare.get_or_insert_default()
-    }
-
-    /// Returns the packets that are recorded one by one, if any.
-    fn mixed(&self) -> Option<&Mixed> {
-        self.rare.as_ref().map(|rare| &rare.mixed).filter(|mixed| !mixed.packets.is_empty())
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Up,
-    Down,
-}
-
-/// Record of packets of one size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Record {
-    /// Only the number of packets is recorded.
-    Number,
-    /// Each packet is recorded, because the link was changed, the link has jitter, or the discipline watches departures.
-    Each,
-}
-
-/// Packets of several sizes, the oldest first.
-#[derive(Debug, Clone, Default)]
-struct Mixed {
-    packets: VecDeque<Waiting>,
-    bytes: u64,
-    /// Arrival time of the packet that was last removed from this list.
-    sent_arrives: Time,
-    reported: Reported,
-}
-
-/// State that was reported to a discipline that watches departures.
-#[derive(Debug, Clone, Copy, Default)]
-struct Reported {
-    /// Number of packets in [`Mixed::packets`] whose departure was reported.
-    packets: usize,
-    /// Bytes of the packets whose departure was reported.
-    bytes: u64,
-    /// Beginning of the latest idle time that was reported.
-    idle: Time,
-}
-
-/// A packet that waits or is in transmission.
-#[derive(Debug, Clone, Copy)]
-struct Waiting {
-    begins: Time,
-    ends: Time,
-    /// Propagation delay that applied when the packet arrived at the link.
-    delay: Span,
-    flow: u32,
-    size: u16,
-}
-
-impl Waiting {
-    /// Returns the packet's arrival time if the previous packet arrives at `last`. Packets do not overtake each other. If the
-    /// transmission time is above zero, the packet arrives at least a nanosecond after `last`, so that the two arrival times
-    /// differ.
-    fn arrives_after(&self, last: Time) -> Time {
-        let gap = self.ends.since(self.begins).min(Span::from_nanos(1));
-        (self.ends + self.delay).max(last + gap)
-    }
-}
-
 impl Link {
     /// Creates an idle link with the random stream `rng`.
     pub fn new(spec: &LinkSpec, rng: Rng) -> Link {
@@ -279,59 +160,49 @@ impl Link {
 
     /// Creates a link with this discipline instead of the discipline that `spec` names.
     pub fn with_discipline(spec: &LinkSpec, discipline: AnyDiscipline, rng: Rng) -> Link {
-        let mut decides = match discipline {
-            AnyDiscipline::DropTail(drop_tail) => Decides::DropTail(drop_tail),
-            AnyDiscipline::AtArrival(discipline) => Decides::AtArrival(discipline),
-            AnyDiscipline::Holds(qdisc) => Decides::Holds(Box::new(Queue::new(qdisc))),
-        };
-        decides.set_rate(spec.rate);
-        let watches = match &decides {
-            Decides::AtArrival(discipline) => discipline.watches(),
-            Decides::DropTail(_) | Decides::Holds(_) => Watches::Arrivals,
-        };
-        let LinkSpec { loss, jitter, .. } = *spec;
-        let rare = (loss.is_some() || jitter > Span::ZERO)
-            .then(|| Box::new(LinkExtras { loss: loss.map(Loss::new), jitter, ..LinkExtras::default() }));
-        let each = watches == Watches::Departures || jitter > Span::ZERO;
-        let rest = Rest {
-            byte_time: byte_time(spec.rate),
-            decides,
-            rng,
-            rate: spec.rate,
+        Link::idle(spec.delay, Rest::Full(Box::new(FullState::new(spec, discipline, rng))))
+    }
+
+    /// Creates an idle link that shares the specification with similar links, if it needs no random stream. Its losses on the wire
+    /// cannot be changed later.
+    pub fn sharing(spec: &Arc<LinkSpec>, rng: Rng) -> Link {
+        let is_plain =
+            matches!(spec.queue, QueueSpec::DropTail(_)) && spec.loss.is_none() && spec.jitter == Span::ZERO;
+        if is_plain { Link::idle(spec.delay, Rest::Plain(Arc::clone(spec))) } else { Link::new(spec, rng) }
+    }
+
+    const fn idle(delay: Span, rest: Rest) -> Link {
+        Link {
+            free_at: Time::ZERO,
+            delay,
+            each: Span::ZERO,
+            rest,
+            room: 0,
             accepted: 0,
             overflow: 0,
-            rare,
-            state: State::Up,
-            record: if each { Record::Each } else { Record::Number },
-            watches,
-        };
-        let mut link = Link {
-            free_at: Time::ZERO,
-            delay: spec.delay,
-            each: Span::ZERO,
-            patience: Span::ZERO,
-            accepted_bytes: 0,
-            rest: Box::new(rest),
-            accepted: 0,
             size: 0,
             way: LinkPath::Long,
             streak: 0,
-        };
-        link.choose_way();
-        link
+        }
     }
 
     /// Offers a packet of `size` bytes of `flow`. `now` must not decrease from call to call.
     #[inline]
     pub fn offer(&mut self, now: Time, size: u16, flow: u32, ecn: impl Into<Ecn>) -> OfferResult {
         if self.way == LinkPath::Short && self.size == size {
-            if self.free_at.since(now) > self.patience {
-                self.rest.overflow += 1;
+            if self.free_at.since(now).as_nanos() > self.each.as_nanos() * u64::from(self.room) {
+                self.overflow += 1;
+                if self.overflow == u32::MAX {
+                    self.fold();
+                }
                 return OfferResult::Lost(LossCause::Queue(DropCause::Overflow));
             }
             self.go_on(now);
             self.free_at = self.free_at.max(now) + self.each;
-            self.count(size);
+            self.accepted += 1;
+            if self.accepted == u32::MAX {
+                self.fold();
+            }
             return OfferResult::Arrives { at: self.free_at + self.delay, marked: false };
         }
         self.offer_long(now, size, flow, ecn.into())
@@ -356,16 +227,14 @@ impl Link {
         self.streak = streak_at(now, self.free_at, self.streak);
     }
 
-    #[inline]
-    fn count(&mut self, size: u16) {
-        self.accepted_bytes += u64::from(size);
-        match self.accepted.checked_add(1) {
-            Some(accepted) => self.accepted = accepted,
-            None => {
-                self.rest.accepted += u64::from(self.accepted) + 1;
-                self.accepted = 0;
-            }
-        }
+    /// Moves the counts of the fast path to `rest`.
+    #[cold]
+    fn fold(&mut self) {
+        let (accepted, overflow) = (std::mem::take(&mut self.accepted), std::mem::take(&mut self.overflow));
+        let rest = self.rest.expand();
+        rest.accepted += u64::from(accepted);
+        rest.accepted_bytes += u64::from(accepted) * u64::from(self.size);
+        rest.overflow += u64::from(overflow);
     }
 
     #[inline(never)]
@@ -373,8 +242,8 @@ impl Link {
         if self.queues() {
             return self.offer_queued(now, size, flow, ecn);
         }
-        if self.rest.state == State::Down {
-            self.rest.rare().refused += 1;
+        if self.rest.full().is_some_and(|rest| rest.state == State::Down) {
+            self.rest.expand().rare().refused += 1;
             return OfferResult::Lost(LossCause::Down);
         }
         if self.free_at <= now {
@@ -386,21 +255,22 @@ impl Link {
         let marked = match self.decide(now, size, flow, ecn) {
             Decision::Accept => false,
             Decision::Mark => {
-                self.rest.rare().marked += 1;
+                self.rest.expand().rare().marked += 1;
                 true
             }
             Decision::Drop(cause) => {
                 match cause {
-                    DropCause::Overflow => self.rest.overflow += 1,
-                    DropCause::Early => self.rest.rare().early += 1,
+                    DropCause::Overflow => self.rest.expand().overflow += 1,
+                    DropCause::Early => self.rest.expand().rare().early += 1,
                 }
                 return OfferResult::Lost(LossCause::Queue(cause));
             }
         };
         self.go_on(now);
         let at = self.take(now, size, flow);
-        self.count(size);
-        let rest = &mut *self.rest;
+        let rest = self.rest.expand();
+        rest.accepted += 1;
+        rest.accepted_bytes += u64::from(size);
         if let Some(rare) = &mut rest.rare
             && let Some(loss) = &mut rare.loss
             && loss.strikes(&mut rest.rng)
@@ -413,13 +283,18 @@ impl Link {
 
     /// Sets the common size of all further packets. The link must be idle.
     fn settle(&mut self, size: u16) {
-        if self.rest.record == Record::Each {
-            return;
+        if let Rest::Full(rest) = &mut self.rest {
+            if rest.record == Record::Each {
+                return;
+            }
+            if let Some(rare) = &mut rest.rare {
+                // The memory of the list is retained, because the link will probably have mixed sizes again.
+                rare.mixed.packets.clear();
+                rare.mixed.bytes = 0;
+            }
         }
-        if let Some(rare) = &mut self.rest.rare {
-            // The memory of the list is retained, because the link will probably have mixed sizes again.
-            rare.mixed.packets.clear();
-            rare.mixed.bytes = 0;
+        if self.size != size && self.accepted > 0 {
+            self.fold();
         }
         self.size = size;
         self.each = self.transmission(size);
@@ -427,36 +302,31 @@ impl Link {
     }
 
     fn transmission(&self, size: u16) -> Span {
-        transmission(self.rest.byte_time, size)
+        transmission(self.rest.byte_time(), size)
     }
 
     /// Selects the fast path if possible: for a plain drop-tail link whose packets have one size.
     fn choose_way(&mut self) {
         self.way = LinkPath::Long;
-        let rest = &*self.rest;
-        let lossless = rest.rare.as_ref().is_none_or(|rare| rare.loss.is_none());
-        let plain = lossless && rest.state == State::Up && rest.record == Record::Number;
-        let Decides::DropTail(drop_tail) = &rest.decides else { return };
-        if !plain || self.size == 0 || rest.mixed().is_some() {
-            return;
-        }
-        let packets = match drop_tail.limit() {
+        let Some(limit) = self.rest.plain_limit().filter(|_| self.size > 0) else { return };
+        let packets = match limit {
             Limit::Packets(limit) => limit,
             Limit::Bytes(limit) => limit / u32::from(self.size),
         };
         // If at least `packets` packets are queued, `free_at - now` is longer than `packets - 1` transmissions.
-        if let Some(others) = packets.checked_sub(1) {
-            self.patience = self.each * u64::from(others);
+        if let Some(room) = packets.checked_sub(1) {
+            let longest = u64::MAX / self.each.as_nanos().max(1);
+            self.room = u64::from(room).min(longest) as u32;
             self.way = LinkPath::Short;
         }
     }
 
     fn decide(&mut self, now: Time, size: u16, flow: u32, ecn: Ecn) -> Decision {
-        while let Some(moment) = self.rest.decides.timer().filter(|moment| *moment <= now) {
+        while let Some(moment) = self.rest.expand().decides.timer().filter(|moment| *moment <= now) {
             self.tell(moment);
             let queue = self.look(moment, 0, 0, Ecn::NotEct);
             let is_idle = self.free_at <= moment;
-            if let Decides::AtArrival(discipline) = &mut self.rest.decides {
+            if let Decides::AtArrival(discipline) = &mut self.rest.expand().decides {
                 discipline.on_timer(&queue);
                 if is_idle {
                     discipline.on_silence(now);
@@ -465,7 +335,7 @@ impl Link {
         }
         self.tell(now);
         let offer = self.look(now, size, flow, ecn);
-        let rest = &mut *self.rest;
+        let rest = self.rest.expand();
         match &mut rest.decides {
             Decides::DropTail(drop_tail) => drop_tail.on_arrival(&offer, &mut rest.rng),
             Decides::AtArrival(discipline) => discipline.on_arrival(&offer, &mut rest.rng),
@@ -475,7 +345,7 @@ impl Link {
 
     /// Reports departures until `now`, and the time at which the link became idle, to a discipline that watches departures.
     fn tell(&mut self, now: Time) {
-        let rest = &mut *self.rest;
+        let rest = self.rest.expand();
         let (Decides::AtArrival(discipline), Watches::Departures) = (&mut rest.decides, rest.watches) else {
             return;
         };
@@ -520,7 +390,7 @@ impl Link {
             return (0, 0, 0);
         }
         match self.rest.mixed() {
-            None if self.rest.record == Record::Each => (0, 0, 0),
+            None if self.rest.records_each() => (0, 0, 0),
             None => {
                 let packets = busy.div_ceil(self.each.as_nanos().max(1)) as u32;
                 (packets, u64::from(packets) * u64::from(self.size), self.size)
@@ -538,7 +408,7 @@ impl Link {
     fn take(&mut self, now: Time, size: u16, flow: u32) -> Time {
         let begins = self.free_at.max(now);
         let each = self.transmission(size);
-        let uniform = size == self.size && self.rest.mixed().is_none() && self.rest.record == Record::Number;
+        let uniform = size == self.size && self.rest.mixed().is_none() && !self.rest.records_each();
         if !uniform {
             self.mix(now);
         }
@@ -546,9 +416,14 @@ impl Link {
         if uniform {
             return self.free_at + self.delay;
         }
-        let packet =
-            Waiting { begins, ends: self.free_at, delay: self.delay + self.rest.draw_jitter(), flow, size };
-        let rare = self.rest.rare();
+        let packet = Waiting {
+            begins,
+            ends: self.free_at,
+            delay: self.delay + self.rest.expand().draw_jitter(),
+            flow,
+            size,
+        };
+        let rare = self.rest.expand().rare();
         rare.last_arrival = packet.arrives_after(rare.last_arrival);
         rare.mixed.forget_sent(now);
         rare.mixed.packets.push_back(packet);
@@ -560,13 +435,13 @@ impl Link {
     /// or the link changes.
     fn mix(&mut self, now: Time) {
         self.way = LinkPath::Long;
-        if self.rest.mixed().is_some() || self.rest.record == Record::Each {
+        if self.rest.mixed().is_some() || self.rest.records_each() {
             return;
         }
         let (packets, bytes, _) = self.backlog(now);
         let (free_at, each, size, delay) = (self.free_at, self.each, self.size, self.delay);
-        let latest = if self.accepted_bytes == 0 { Time::ZERO } else { free_at + delay };
-        let rare = self.rest.rare();
+        let latest = if self.accepted_bytes() == 0 { Time::ZERO } else { free_at + delay };
+        let rare = self.rest.expand().rare();
         rare.last_arrival = latest;
         let mixed = &mut rare.mixed;
         mixed.bytes = bytes;
@@ -583,7 +458,7 @@ impl Link {
     /// Returns the number of packets that wait at `now` and their bytes, without the packet in transmission. `now` may be in the
     /// past if no packet was offered after `now`.
     pub fn waiting(&self, now: Time) -> (u32, u64) {
-        if let Decides::Holds(queue) = &self.rest.decides {
+        if let Some(queue) = self.rest.queue() {
             return queue.backlog();
         }
         let (packets, bytes, in_transmission) = self.backlog(now);
@@ -592,38 +467,43 @@ impl Link {
 
     /// Returns the number of bytes that have left the transmitter by `now`, in whole packets.
     pub fn departed_bytes(&self, now: Time) -> u64 {
-        if let Decides::Holds(queue) = &self.rest.decides {
+        if let Some(queue) = self.rest.queue() {
             return queue.departed_bytes(now);
         }
-        let flushed = self.rest.rare.as_ref().map_or(0, |rare| rare.flushed_bytes);
-        self.accepted_bytes - flushed - self.backlog(now).1
+        let flushed = self.rest.extras().map_or(0, |rare| rare.flushed_bytes);
+        self.accepted_bytes() - flushed - self.backlog(now).1
     }
 
     /// Returns the counters of the link since its start.
     pub fn counts(&self) -> LinkCounts {
-        let rest = &*self.rest;
-        if let Decides::Holds(queue) = &rest.decides {
+        if let Some(queue) = self.rest.queue() {
             return queue.counts();
         }
-        let accepted = rest.accepted + u64::from(self.accepted);
-        let (early, marked, lost, refused) = rest
-            .rare
-            .as_ref()
+        let (before, dropped) = self.rest.full().map_or((0, 0), |rest| (rest.accepted, rest.overflow));
+        let (accepted, overflow) = (before + u64::from(self.accepted), dropped + u64::from(self.overflow));
+        let (early, marked, lost, refused) = self
+            .rest
+            .extras()
             .map_or((0, 0, 0, 0), |rare| (rare.early, rare.marked, rare.lost, rare.refused));
         LinkCounts {
-            offered: accepted + rest.overflow + early + refused,
+            offered: accepted + overflow + early + refused,
             accepted,
-            accepted_bytes: self.accepted_bytes,
-            overflow: rest.overflow,
+            accepted_bytes: self.accepted_bytes(),
+            overflow,
             early,
             marked,
             lost: lost + refused,
         }
     }
 
+    fn accepted_bytes(&self) -> u64 {
+        let before = self.rest.full().map_or(0, |rest| rest.accepted_bytes);
+        before + u64::from(self.accepted) * u64::from(self.size)
+    }
+
     /// The bit rate.
     pub fn rate(&self) -> Rate {
-        self.rest.rate
+        self.rest.rate()
     }
 
     /// The propagation delay.
@@ -637,22 +517,24 @@ impl Link {
         self.delay = delay;
     }
 
-    /// Sets the losses on the wire.
+    /// Sets the losses on the wire. The link must have been created with [`Link::new`] or [`Link::with_discipline`].
     pub fn set_loss(&mut self, loss: Option<LossSpec>) {
-        self.rest.rare().loss = loss.map(Loss::new);
+        debug_assert!(
+            matches!(self.rest, Rest::Full(_)),
+            "a link that shares its specification has no random stream"
+        );
+        self.rest.expand().rare().loss = loss.map(Loss::new);
         self.choose_way();
     }
 
     /// Makes a record of each waiting packet. The link stays on the slow path.
     fn begin_change(&mut self, now: Time) {
-        if self.queues() {
-            self.rest.record = Record::Each;
-            return;
+        if !self.queues() {
+            self.tell(now);
+            self.mix(now);
+            self.rest.expand().rare().mixed.forget_sent(now);
         }
-        self.tell(now);
-        self.mix(now);
-        self.rest.record = Record::Each;
-        self.rest.rare().mixed.forget_sent(now);
+        self.rest.expand().record = Record::Each;
     }
 
     /// Changes the rate. Waiting packets are sent at the new rate; a transmission in progress ends at the old rate. The driver
@@ -660,13 +542,14 @@ impl Link {
     pub fn set_rate(&mut self, now: Time, rate: Rate) -> Shift {
         self.begin_change(now);
         let byte_time = byte_time(rate);
-        (self.rest.rate, self.rest.byte_time) = (rate, byte_time);
-        self.rest.decides.set_rate(rate);
+        let rest = self.rest.expand();
+        (rest.rate, rest.byte_time) = (rate, byte_time);
+        rest.decides.set_rate(rate);
         if self.queues() {
             return self.retime(now);
         }
         let mut shift = Shift { moves: Vec::new() };
-        let rare = self.rest.rare();
+        let rare = self.rest.expand().rare();
         let mut free_at = now;
         let (mut old, mut new) = (rare.mixed.sent_arrives, rare.mixed.sent_arrives);
         for packet in &mut rare.mixed.packets {
@@ -693,13 +576,14 @@ impl Link {
     pub fn set_down(&mut self, now: Time) -> Down {
         self.begin_change(now);
         self.free_at = self.free_at.min(now);
-        self.rest.state = State::Down;
-        match &mut self.rest.decides {
+        let rest = self.rest.expand();
+        rest.state = State::Down;
+        match &mut rest.decides {
             Decides::Holds(queue) => return Down { kept_until: queue.go_down(now) },
             Decides::AtArrival(discipline) => discipline.on_flush(),
             Decides::DropTail(_) => {}
         }
-        let rare = self.rest.rare();
+        let rare = rest.rare();
         rare.lost += rare.mixed.packets.len() as u64;
         rare.flushed_bytes += rare.mixed.bytes;
         rare.mixed.packets.clear();
@@ -711,37 +595,7 @@ impl Link {
 
     /// Brings the link up, with an empty queue.
     pub fn set_up(&mut self) {
-        self.rest.state = State::Up;
-    }
-}
-
-impl Decides {
-    fn set_rate(&mut self, rate: Rate) {
-        match self {
-            Decides::DropTail(drop_tail) => drop_tail.set_rate(rate),
-            Decides::AtArrival(discipline) => discipline.set_rate(rate),
-            Decides::Holds(queue) => queue.set_rate(rate),
-        }
-    }
-
-    /// Returns the next timer of a discipline that decides at arrival.
-    fn timer(&self) -> Option<Time> {
-        let Decides::AtArrival(discipline) = self else { return None };
-        Some(discipline.timer())
-    }
-}
-
-impl Mixed {
-    fn forget_sent(&mut self, now: Time) {
-        while let Some(gone) = self.packets.front().filter(|packet| packet.ends <= now) {
-            self.bytes -= u64::from(gone.size);
-            if self.reported.packets > 0 {
-                self.reported.packets -= 1;
-                self.reported.bytes -= u64::from(gone.size);
-            }
-            self.sent_arrives = gone.arrives_after(self.sent_arrives);
-            self.packets.pop_front();
-        }
+        self.rest.expand().state = State::Up;
     }
 }
 

@@ -9,6 +9,7 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// Returns the rate at which the transmission of a byte takes this number of nanoseconds. No transmission time is then rounded.
 fn rate(nanos_per_byte: u64) -> Rate {
@@ -360,6 +361,22 @@ proptest! {
             prop_assert_eq!(short.waiting(now), long.waiting(now));
         }
         prop_assert_eq!(short.counts(), long.counts());
+    }
+
+    #[test]
+    fn links_that_share_a_specification_behave_alike(
+        (spec, _) in specs(),
+        events in packets(prop_oneof![9 => Just(1000), 1 => 40..1500u16]),
+    ) {
+        let (mut alone, mut sharing) = (link(spec), Link::sharing(&Arc::new(spec), Rng::new(1, 1)));
+        let mut now = Time::ZERO;
+        for (gap, what) in events {
+            now += Span::from_nanos(gap);
+            let Happens::Packet(size) = what else { continue };
+            prop_assert_eq!(alone.offer(now, size, 0, true), sharing.offer(now, size, 0, true));
+            let state = |it: &Link| (it.waiting(now), it.departed_bytes(now), it.counts(), it.rank(), it.rate());
+            prop_assert_eq!(state(&alone), state(&sharing));
+        }
     }
 
     #[test]

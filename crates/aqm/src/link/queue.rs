@@ -1,9 +1,7 @@
 //! A link whose discipline holds packets.
 
-use super::{
-    Decides, Dequeued, Link, LinkCounts, LossCause, OfferResult, Record, Rest, Shift, State, Waiting,
-    streak_at, transmission,
-};
+use super::rest::{Decides, FullState, Record, Rest, State, Waiting};
+use super::{Dequeued, Link, LinkCounts, LossCause, OfferResult, Shift, streak_at, transmission};
 use crate::discipline::{Decision, DropCause, Ecn, Offer};
 use crate::loss::Loss;
 use crate::qdisc::{Dropped, Qdisc, Ticket};
@@ -237,23 +235,21 @@ impl Queue {
 impl Link {
     /// Whether packets are queued, so that the arrival time of a packet is unknown when it is offered.
     pub fn queues(&self) -> bool {
-        matches!(self.rest.decides, Decides::Holds(_))
+        self.rest.queue().is_some()
     }
 
     /// Returns the time of the next call of [`Link::dequeue`]; [`Time::NEVER`] while no packet waits.
     #[inline]
     pub fn next_dequeue(&self) -> Time {
-        match &self.rest.decides {
-            Decides::Holds(queue) => queue.next(self.free_at),
-            Decides::DropTail(_) | Decides::AtArrival(_) => Time::NEVER,
-        }
+        self.rest.queue().map_or(Time::NEVER, |queue| queue.next(self.free_at))
     }
 
     /// Returns the fate of a queued packet if the fate is decided by `now`. Must be called until the result is `None`. A reported
     /// ticket may be reused. A late call reports each event with its scheduled time.
     pub fn dequeue(&mut self, now: Time) -> Option<Dequeued> {
         let Link { free_at, streak, rest, .. } = self;
-        let Rest { decides: Decides::Holds(queue), byte_time, rng, rare, .. } = &mut **rest else {
+        let Rest::Full(full) = rest else { return None };
+        let FullState { decides: Decides::Holds(queue), byte_time, rng, rare, .. } = &mut **full else {
             return None;
         };
         let due = queue.next(*free_at);
@@ -280,8 +276,9 @@ impl Link {
         debug_assert!(self.next_dequeue() > now, "what is due must be taken before the next offer");
         let each = self.transmission(size);
         let Link { free_at, delay, rest, .. } = self;
-        let delay = *delay + rest.draw_jitter();
-        let Rest { decides: Decides::Holds(queue), rng, state, record, .. } = &mut **rest else {
+        let full = rest.expand();
+        let delay = *delay + full.draw_jitter();
+        let FullState { decides: Decides::Holds(queue), rng, state, record, .. } = full else {
             unreachable!("it queues");
         };
         queue.latest = now;
@@ -324,12 +321,12 @@ impl Link {
     /// Handles a change of the rate. A packet whose transmission begins at this time is sent at the new rate.
     pub(super) fn retime(&mut self, now: Time) -> Shift {
         let mut shift = Shift { moves: Vec::new() };
-        let Decides::Holds(queue) = &self.rest.decides else { return shift };
+        let Some(queue) = self.rest.queue() else { return shift };
         let Some(mut sending) = queue.sending.filter(|it| it.packet.begins >= now) else { return shift };
         let packet = &mut sending.packet;
         packet.ends = packet.begins + self.transmission(packet.size);
         self.free_at = packet.ends;
-        let Decides::Holds(queue) = &mut self.rest.decides else { return shift };
+        let Decides::Holds(queue) = &mut self.rest.expand().decides else { return shift };
         let arrival = sending.packet.arrives_after(sending.before);
         shift.moves.push((queue.last_arrival, arrival));
         queue.last_arrival = arrival;

@@ -45,7 +45,7 @@ use faircast_core::rng::Rng;
 use faircast_core::time::Span;
 use faircast_topology::{Edge, Routes};
 use faircast_unicast::SenderView;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Kinds of owners of random streams. A stream is identified by this kind and a number.
@@ -481,8 +481,13 @@ impl Builder<'_> {
 
     fn links(&self) -> Vec<SimLink> {
         let seed = self.network.seed;
+        let changed: BTreeSet<u32> = self.network.changes.iter().map(|(_, link, _)| link.0).collect();
         let make = |(number, edge): (usize, &Edge)| {
-            SimLink::new(Link::new(&edge.spec, stream(seed, Stream::Link, number as u64, 0)))
+            let rng = stream(seed, Stream::Link, number as u64, 0);
+            SimLink::new(match changed.contains(&(number as u32)) {
+                true => Link::new(&edge.spec, rng),
+                false => Link::sharing(&edge.spec, rng),
+            })
         };
         let mut links: Vec<SimLink> = self.network.topology.edges().iter().enumerate().map(make).collect();
         self.network.link_probes.iter().for_each(|(link, _)| links[link.0 as usize].watch_by_probe());
@@ -490,9 +495,7 @@ impl Builder<'_> {
             links.iter_mut().for_each(SimLink::watch_for_moments);
         }
         self.network.taps.iter().for_each(|link| links[link.0 as usize].watch_by_tap());
-        for (_, link, _) in &self.network.changes {
-            links[link.0 as usize].expect_changes();
-        }
+        changed.iter().for_each(|link| links[*link as usize].expect_changes());
         if self.options.events == Events::On {
             links.iter_mut().for_each(SimLink::watch_for_events);
         }

@@ -13,12 +13,12 @@ use crate::frame::{Body, Frame};
 use crate::network::{Change, FlowId, LinkId};
 use crate::outcome::{LinkSample, LinkTally, Tapped, TappedPacket};
 use crate::routes::{ArrivalProcessing, Branch, NONE};
-use faircast_aqm::{Ecn, Link, LossCause, OfferResult};
+use faircast_aqm::{Ecn, Link, LinkSpec, LossCause, OfferResult};
 use faircast_core::packet::{self, Layer, Packet};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Time};
-use faircast_topology::FREE;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// State of a link during the run; one cache line.
 #[derive(Debug)]
@@ -73,8 +73,8 @@ impl SimLink {
     }
 
     /// Returns the place of a link of another island.
-    pub fn elsewhere() -> SimLink {
-        SimLink::new(Link::new(&FREE, Rng::new(0, 0)))
+    pub fn elsewhere(spec: &Arc<LinkSpec>) -> SimLink {
+        SimLink::new(Link::sharing(spec, Rng::new(0, 0)))
     }
 
     /// Whether packets that enter the link need additional processing.

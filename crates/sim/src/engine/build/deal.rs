@@ -14,6 +14,7 @@ use crate::engine::nanos::NEVER;
 use crate::engine::relays::SessionSource;
 use crate::network::PacketTransform;
 use crate::routes::NONE;
+use faircast_topology::FREE;
 use std::mem::{replace, take};
 use std::sync::Arc;
 
@@ -120,16 +121,14 @@ impl Precomputed {
     fn part(&mut self, plan: &Plan, me: u32) -> Precomputed {
         let is_last = plan.is_last(me);
         let has_link = |link: &u32| plan.of_link(*link) == me;
-        let links =
-            if is_last {
-                take(&mut self.links)
-            } else {
-                let all = (0..).zip(&mut self.links);
-                all.map(|(link, it)| {
-                    if has_link(&link) { replace(it, SimLink::elsewhere()) } else { SimLink::elsewhere() }
-                })
+        let links = if is_last {
+            take(&mut self.links)
+        } else {
+            let (all, free) = ((0..).zip(&mut self.links), Arc::new(FREE));
+            let elsewhere = || SimLink::elsewhere(&free);
+            all.map(|(link, it)| if has_link(&link) { replace(it, elsewhere()) } else { elsewhere() })
                 .collect()
-            };
+        };
         Precomputed {
             links,
             bundles: share(&mut self.bundles, is_last),
