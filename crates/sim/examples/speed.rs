@@ -368,13 +368,13 @@ fn main() {
     let setup = begin.elapsed().as_secs_f64();
     let idle = peak_memory();
     let (begin, before) = (Instant::now(), processor_time());
-    let (run, cpu, outcome) = std::thread::scope(|scope| {
+    let (run, cpu, used, outcome) = std::thread::scope(|scope| {
         for helper in engine.helpers() {
             scope.spawn(|| helper.help());
         }
         engine.run();
-        let (run, cpu) = (begin.elapsed().as_secs_f64(), processor_time() - before);
-        (run, cpu, engine.finish(&net).expect("nothing that cannot be done"))
+        let (run, cpu, used) = (begin.elapsed().as_secs_f64(), processor_time() - before, peak_memory());
+        (run, cpu, used, engine.finish(&net).expect("nothing that cannot be done"))
     });
     let session = &outcome.flows[outcome.flows.len() - 1];
     let received = session.members.iter().map(|member| member.bytes).sum::<u64>() as f64;
@@ -383,7 +383,7 @@ fn main() {
     let goodput = others.iter().map(|flow| flow.members[0].delivered * 8000).sum::<u64>() as f64 / seconds;
     println!(
         "{{\"kind\":\"{kind}\",\"N\":{receivers},\"T_s\":{seconds},\"setup_s\":{setup:.3},\"run_s\":{run:.3},\"cpu_s\":{cpu:.2},\
-         \"idle_MiB\":{idle:.1},\"peak_MiB\":{:.1},\"link_traversals\":{},\"trav_per_s\":{:.0},\"arrivals\":{},\
+         \"idle_MiB\":{idle:.1},\"run_MiB\":{used:.1},\"peak_MiB\":{:.1},\"link_traversals\":{},\"trav_per_s\":{:.0},\"arrivals\":{},\
          \"arrivals_per_s\":{:.0},\"events\":{},\"sent\":{},\"reports\":{},\"mcast_rate_bps\":{rate:.0},\
          \"other_goodput_bps_mean\":{:.0},\"digest\":\"{:016x}\"}}",
         peak_memory(),

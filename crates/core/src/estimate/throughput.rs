@@ -12,6 +12,8 @@
 //!
 //! A new window has fine buckets (0.13 ms), so that the rate over a few milliseconds can be measured during slow start.
 //! [`Throughput::reach`] merges neighbouring buckets for a longer window.
+//!
+//! A bucket has 16 bits as long as all buckets contain less than 64 KiB, because simulations have millions of receivers.
 
 use crate::time::{Rate, Span, Time};
 
@@ -19,7 +21,7 @@ use crate::time::{Rate, Span, Time};
 pub const BUCKETS: usize = 64;
 
 /// Bytes per time bucket, and the latest few arrival times.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 #[repr(C)]
 pub struct Throughput {
     /// Index of the newest bucket: nanoseconds shifted right by `shift`.
@@ -30,8 +32,14 @@ pub struct Throughput {
     /// Number of arrivals so far, up to [`RECENT`].
     seen: u8,
     recent: [Time; RECENT],
-    /// Number of bytes of bucket `index`, at index `index % BUCKETS`.
-    bytes: [u32; BUCKETS],
+    buckets: Buckets,
+}
+
+/// Number of bytes of bucket `index`, at index `index % BUCKETS`.
+#[derive(Debug, Clone)]
+enum Buckets {
+    Narrow([u16; BUCKETS]),
+    Wide(Box<[u32; BUCKETS]>),
 }
 
 /// Number of stored arrival times. A measurement covers at least this number of packets minus one.
@@ -49,8 +57,8 @@ impl Default for Throughput {
 impl Throughput {
     /// Creates a window without arrivals.
     pub const fn new() -> Throughput {
-        let (bytes, recent) = ([0; BUCKETS], [Time::ZERO; RECENT]);
-        Throughput { bytes, newest: 0, shift: FINEST, turn: 0, seen: 0, recent }
+        let (buckets, recent) = (Buckets::Narrow([0; BUCKETS]), [Time::ZERO; RECENT]);
+        Throughput { buckets, newest: 0, shift: FINEST, turn: 0, seen: 0, recent }
     }
 
     /// Records the arrival of `size` bytes.
@@ -61,8 +69,7 @@ impl Throughput {
             self.advance(index);
         }
         if self.newest - index < BUCKETS as u64 {
-            let bytes = &mut self.bytes[place_of(index)];
-            *bytes = bytes.saturating_add(u32::from(size));
+            self.buckets.add(place_of(index), size);
         }
         if let Some(recent) = self.recent.get_mut(usize::from(self.turn)) {
             *recent = now;
@@ -103,7 +110,7 @@ impl Throughput {
         let oldest = from.as_nanos() >> self.shift;
         let first_kept = self.newest.saturating_sub(BUCKETS as u64 - 1);
         let whole = (first_kept.max(oldest + 1)..=self.newest)
-            .map(|i| u64::from(self.bytes[place_of(i)]))
+            .map(|i| u64::from(self.buckets.at(place_of(i))))
             .sum::<u64>();
         let whole = whole as f64;
         if oldest < first_kept || oldest > self.newest {
@@ -112,19 +119,19 @@ impl Throughput {
         let begin = oldest << self.shift;
         let end = (begin + (1u64 << self.shift)).min(now.as_nanos().max(begin + 1));
         let inside = end.saturating_sub(from.as_nanos()) as f64 / (end - begin) as f64;
-        whole + f64::from(self.bytes[place_of(oldest)]) * inside
+        whole + f64::from(self.buckets.at(place_of(oldest))) * inside
     }
 
     /// Moves the window to bucket `index`, which is newer than all others, and empties the new buckets.
     fn advance(&mut self, index: u64) {
         if index == self.newest + 1 {
-            self.bytes[place_of(index)] = 0;
+            self.buckets.empty(place_of(index));
             self.newest = index;
             return;
         }
         let fresh = (index - self.newest).min(BUCKETS as u64);
         for new in index + 1 - fresh..=index {
-            self.bytes[place_of(new)] = 0;
+            self.buckets.empty(place_of(new));
         }
         self.newest = index;
     }
@@ -133,11 +140,62 @@ impl Throughput {
         let mut merged = [0u32; BUCKETS];
         for index in self.newest.saturating_sub(BUCKETS as u64 - 1)..=self.newest {
             let place = place_of(index / 2);
-            merged[place] = merged[place].saturating_add(self.bytes[place_of(index)]);
+            merged[place] = merged[place].saturating_add(self.buckets.at(place_of(index)));
         }
-        self.bytes = merged;
+        self.buckets.replace(&merged);
         self.newest /= 2;
         self.shift += 1;
+    }
+}
+
+impl Buckets {
+    #[inline]
+    fn at(&self, place: usize) -> u32 {
+        match self {
+            Buckets::Narrow(bytes) => bytes[place].into(),
+            Buckets::Wide(bytes) => bytes[place],
+        }
+    }
+
+    #[inline]
+    fn empty(&mut self, place: usize) {
+        match self {
+            Buckets::Narrow(bytes) => bytes[place] = 0,
+            Buckets::Wide(bytes) => bytes[place] = 0,
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, place: usize, size: u16) {
+        match self {
+            Buckets::Narrow(bytes) => match bytes[place].checked_add(size) {
+                Some(sum) => bytes[place] = sum,
+                None => self.add_wide(place, size),
+            },
+            Buckets::Wide(_) => self.add_wide(place, size),
+        }
+    }
+
+    /// Adds to a bucket of 32 bits. The buckets become wide before.
+    #[inline(never)]
+    fn add_wide(&mut self, place: usize, size: u16) {
+        if let Buckets::Narrow(bytes) = self {
+            *self = Buckets::Wide(Box::new(bytes.map(u32::from)));
+        }
+        if let Buckets::Wide(bytes) = self {
+            bytes[place] = bytes[place].saturating_add(size.into());
+        }
+    }
+
+    /// Replaces the content of all buckets.
+    fn replace(&mut self, content: &[u32; BUCKETS]) {
+        match self {
+            Buckets::Narrow(bytes) if content.iter().all(|bytes| *bytes <= u16::MAX.into()) => {
+                bytes.iter_mut().zip(content).for_each(|(mine, new)| *mine = *new as u16);
+            }
+            Buckets::Narrow(_) => *self = Buckets::Wide(Box::new(*content)),
+            Buckets::Wide(bytes) => **bytes = *content,
+        }
     }
 }
 
@@ -186,6 +244,17 @@ mod tests {
     fn rate_over_a_short_window_is_measured_within_0_3_percent() {
         let worst = worst_error(Span::from_millis(5), 0.00001, 0.0);
         assert!(worst < 0.003, "{worst}");
+    }
+
+    #[test]
+    fn buckets_above_64_kib_lose_no_byte() {
+        let mut throughput = Throughput::new();
+        throughput.reach(SECOND);
+        for _ in 0..1000 {
+            throughput.record(Time::from_secs_f64(0.5), 60_000);
+        }
+        throughput.record(Time::from_secs_f64(1.0), 1);
+        assert_eq!(throughput.rate(Time::from_secs_f64(1.0), SECOND).bps(), 480_000_008.0);
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl Losses {
     }
 }
 
-const _: () = assert!(size_of::<AnyReceiver>() <= 608, "a million of them are simulated");
+const _: () = assert!(size_of::<AnyReceiver>() <= 488, "a million of them are simulated");
 
 impl Source for AnySource {
     fn start(&mut self, cx: &mut Cx<'_>) {

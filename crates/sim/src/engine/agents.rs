@@ -185,6 +185,8 @@ pub struct ReceiverAgent {
     pub acknowledgements: u32,
 }
 
+const _: () = assert!(size_of::<ReceiverAgent>() <= 616, "a million of them are simulated");
+
 impl ReceiverAgent {
     /// Returns the earliest time at which the receiver acts without receiving a packet.
     #[inline]

@@ -25,7 +25,7 @@ pub struct Receiver {
     law: TruncatedExponential,
 }
 
-const _: () = assert!(size_of::<Receiver>() <= 600);
+const _: () = assert!(size_of::<Receiver>() <= 328);
 
 /// The newest packet's header.
 #[derive(Debug, Clone, Copy)]

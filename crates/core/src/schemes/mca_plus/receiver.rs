@@ -28,7 +28,7 @@ pub struct Receiver {
     last_report: Option<Time>,
 }
 
-const _: () = assert!(size_of::<Receiver>() <= 600);
+const _: () = assert!(size_of::<Receiver>() <= 480);
 
 /// Numbers of sent and suppressed reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -29,7 +29,7 @@ pub struct Receiver {
     last_report: Option<Time>,
 }
 
-const _: () = assert!(size_of::<Receiver>() <= 512);
+const _: () = assert!(size_of::<Receiver>() <= 384);
 
 /// Numbers of reports sent and suppressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

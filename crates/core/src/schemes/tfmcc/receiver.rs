@@ -32,7 +32,7 @@ pub struct Receiver {
     suppressed: u32,
 }
 
-const _: () = assert!(size_of::<Receiver>() <= 544);
+const _: () = assert!(size_of::<Receiver>() <= 424);
 
 #[derive(Debug, Clone, Copy)]
 struct Settings {
