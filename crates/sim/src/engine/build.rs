@@ -506,7 +506,7 @@ impl Builder<'_> {
         mut self,
         place: Place<'_>,
         Precomputed { links, bundles, inboxes, feeders }: Precomputed,
-        (routers, router_of_link): (Vec<RouterNode>, BTreeMap<u32, u32>),
+        (routers, router_of_link): (Vec<RouterNode>, Vec<u32>),
         passage: Option<Box<dyn PacketTransform>>,
     ) -> Island {
         let until = self.options.until.as_nanos();

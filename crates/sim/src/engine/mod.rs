@@ -94,7 +94,7 @@ struct Island {
     probes: BTreeMap<u32, Probe>,
     routers: Vec<RouterNode>,
     /// By link: the router of the node at which the link starts.
-    router_of_link: BTreeMap<u32, u32>,
+    router_of_link: Vec<u32>,
     /// Error of a role's action.
     trouble: Option<SimError>,
     hops: Vec<Hop>,

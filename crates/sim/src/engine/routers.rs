@@ -39,14 +39,51 @@ pub struct RouterNode {
     pub before: RouterObservation,
     /// Time of the router's entry in the calendar.
     pub scheduled: u64,
-    /// By link from or to the node: the port, which is the index of the neighbour.
+    /// Port of each neighbour.
+    pub neighbours: BTreeMap<u32, Port>,
+    /// By link from or to the node: the port of the neighbour.
     pub ports: BTreeMap<u32, Port>,
     /// By session and port: the outgoing branch of the session's data.
     pub exits: BTreeMap<(u32, Port), u32>,
     /// By session: the hop over which its reports leave the node.
     pub ways_up: BTreeMap<u32, u32>,
-    /// By session and member: the port towards the member.
-    pub entries: BTreeMap<(u32, u32), Port>,
+    /// Ports towards the members.
+    pub entries: Entries,
+}
+
+/// Ports of a node towards the members of sessions: ranges of members behind the same port, in order.
+#[derive(Debug, Default)]
+pub struct Entries(Vec<MembersBehindPort>);
+
+/// Members from `first` up to, but not including, `end`.
+#[derive(Debug)]
+pub struct MembersBehindPort {
+    session: u32,
+    first: u32,
+    end: u32,
+    port: Port,
+}
+
+impl Entries {
+    /// Adds a member. Members must be added in the order of their sessions and numbers.
+    pub fn add(&mut self, session: u32, member: u32, port: Port) {
+        match self.0.last_mut() {
+            Some(last) if (last.session, last.end, last.port) == (session, member, port) => last.end += 1,
+            _ => self.0.push(MembersBehindPort { session, first: member, end: member + 1, port }),
+        }
+    }
+
+    /// Returns the ranges of members.
+    pub fn ranges(&self) -> &[MembersBehindPort] {
+        &self.0
+    }
+
+    /// Returns the port towards a member.
+    fn port(&self, session: u32, member: u32) -> Option<Port> {
+        let after = self.0.partition_point(|it| (it.session, it.first) <= (session, member));
+        let it = self.0.get(after.checked_sub(1)?)?;
+        (it.session == session && member < it.end).then_some(it.port)
+    }
 }
 
 impl RouterNode {
@@ -113,12 +150,14 @@ impl Island {
     /// router may have changed it.
     #[cold]
     pub(super) fn lets_through(&mut self, link: u32, now: u64, frame: &mut Frame) -> bool {
-        let Some(&router) = self.router_of_link.get(&link) else { return true };
+        let Some(&router) = self.router_of_link.get(link as usize).filter(|router| **router != NONE) else {
+            return true;
+        };
         let Body::Report(report) = frame.body else { return true };
         let session = frame.flow;
         let it = &mut self.routers[router as usize];
         let member = (report.from.get() - 1) as u32;
-        let entry = it.entries.get(&(session, member)).copied().unwrap_or(Port(u16::MAX));
+        let entry = it.entries.port(session, member).unwrap_or(Port(u16::MAX));
         let id = self.sessions[session as usize].id;
         let body = packet::Body::Report(report);
         let mut passed = Packet { session: id, layer: report.layer, size: frame.size, body };
@@ -233,5 +272,22 @@ impl Island {
     #[cold]
     pub(super) fn refuse(&mut self, role: &'static str, what: &'static str) {
         self.trouble.get_or_insert(SimError::Effect { role, what });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_name_the_port_of_each_added_member() {
+        let mut entries = Entries::default();
+        let members = [(0, 3, 1), (0, 4, 1), (0, 5, 2), (0, 8, 2), (2, 0, 1), (2, 1, 1)];
+        members.iter().for_each(|&(session, member, port)| entries.add(session, member, Port(port)));
+        for (session, member) in (0..4).flat_map(|session| (0..10).map(move |member| (session, member))) {
+            let known = members.iter().find(|it| (it.0, it.1) == (session, member));
+            assert_eq!(entries.port(session, member), known.map(|it| Port(it.2)), "{session}, {member}");
+        }
+        assert_eq!(entries.ranges().len(), 4);
     }
 }

@@ -115,8 +115,8 @@ impl Session {
 
 impl Acknowledgements {
     fn session(&mut self, id: SessionId, now: Time) -> &mut Session {
-        if !self.sessions.contains_key(&id)
-            && self.sessions.len() >= MAX_SESSIONS
+        if self.sessions.len() >= MAX_SESSIONS
+            && !self.sessions.contains_key(&id)
             && let Some(silent) = self.sessions.iter().min_by_key(|(_, it)| it.received_at).map(|(id, _)| *id)
         {
             self.sessions.remove(&silent);

@@ -32,7 +32,8 @@ impl Builder<'_> {
         let mut inboxes = self.put_up_inboxes(&structure, &links);
         let random = |node| stream(seed, Stream::Router, u64::from(node), 0);
         let routers: Vec<_> = (0..plan.count).map(|_| self.put_up_routers(random)).collect();
-        let routed = || routers[0].1.keys().copied();
+        let of_link = routers[0].1.iter().zip(0..);
+        let routed = || of_link.clone().filter(|(router, _)| **router != NONE).map(|(_, link)| link);
         routed().for_each(|link| links[link as usize].filter());
         let feeders = self.feeders(&structure, &links, routed(), &mut inboxes);
         drop(structure);

@@ -1,20 +1,24 @@
 //! Construction of the routers of a network.
 
 use super::super::nanos::NEVER;
-use super::super::routers::{ROUTED, RouterNode};
+use super::super::routers::{Entries, ROUTED, RouterNode};
 use super::Builder;
+use crate::network::NodeId;
 use crate::routes::{Hop, NONE};
-use faircast_core::node::{Port, RouterObservation};
+use faircast_core::node::{Port, RouterObservation, RouterSpec};
 use faircast_core::rng::Rng;
 use faircast_topology::Edge;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Builder<'_> {
-    /// Returns the nodes whose routers process data.
+    /// Returns the nodes whose routers process data, in ascending order.
     pub(in crate::engine) fn routers_that_see_data(&self) -> Vec<u32> {
         let routers = self.network.routers.iter();
-        routers.filter(|(_, spec)| spec.router().sees_data()).map(|(node, _)| node.0).collect()
+        let seeing = routers.filter(|(_, spec)| spec.router().sees_data()).map(|(node, _)| node.0);
+        let mut seeing: Vec<u32> = seeing.collect();
+        seeing.sort_unstable();
+        seeing
     }
 
     /// Returns the node at which a link starts.
@@ -22,80 +26,72 @@ impl Builder<'_> {
         self.network.topology.edges()[link as usize].from.0
     }
 
-    /// Returns the routers, and for each link the router at the node where the link starts. Packets that leave these nodes pass
-    /// the routers.
+    /// Returns the routers, and for each link the router at the node where the link starts: [`NONE`] without a router, and no
+    /// elements if the network has no routers. Packets that leave these nodes pass the routers.
     pub(in crate::engine) fn put_up_routers(
         &mut self,
         rng: impl Fn(u32) -> Rng,
-    ) -> (Vec<RouterNode>, BTreeMap<u32, u32>) {
-        let mut routers = Vec::new();
-        let mut of_link = BTreeMap::new();
-        for (index, (node, spec)) in (0u32..).zip(&self.network.routers) {
-            let node = node.0;
-            let router = spec.router();
-            let mut neighbours = Vec::new();
-            let mut ports = BTreeMap::new();
-            for (link, Edge { from, to, .. }) in (0u32..).zip(self.network.topology.edges()) {
-                let other = match (from.0 == node, to.0 == node) {
-                    (true, false) => to.0,
-                    (false, true) => from.0,
-                    _ => continue,
-                };
-                let place = neighbours.iter().position(|known| *known == other).unwrap_or_else(|| {
-                    neighbours.push(other);
-                    neighbours.len() - 1
-                });
-                ports.insert(link, Port(place as u16));
-                if from.0 == node {
-                    of_link.insert(link, index);
+    ) -> (Vec<RouterNode>, Vec<u32>) {
+        let make = |(node, spec): &(NodeId, Arc<dyn RouterSpec>)| RouterNode {
+            node: node.0,
+            spec: Arc::clone(spec),
+            router: spec.router(),
+            before: RouterObservation::default(),
+            scheduled: NEVER,
+            rng: rng(node.0),
+            neighbours: BTreeMap::new(),
+            ports: BTreeMap::new(),
+            exits: BTreeMap::new(),
+            ways_up: BTreeMap::new(),
+            entries: Entries::default(),
+        };
+        let mut routers: Vec<RouterNode> = self.network.routers.iter().map(make).collect();
+        if routers.is_empty() {
+            return (routers, Vec::new());
+        }
+        let mut at_node = vec![NONE; self.network.topology.nodes() as usize];
+        routers.iter().zip(0..).for_each(|(it, index)| at_node[it.node as usize] = index);
+        let edges = self.network.topology.edges();
+        for (link, Edge { from, to, .. }) in (0..).zip(edges).filter(|(_, edge)| edge.from != edge.to) {
+            for (node, other) in [(from, to), (to, from)] {
+                if let Some(it) = routers.get_mut(at_node[node.0 as usize] as usize) {
+                    it.add_link(link, other.0);
                 }
             }
-            let mut it = RouterNode {
-                node,
-                spec: Arc::clone(spec),
-                before: RouterObservation::default(),
-                scheduled: NEVER,
-                rng: rng(node),
-                ports,
-                exits: BTreeMap::new(),
-                ways_up: BTreeMap::new(),
-                entries: BTreeMap::new(),
-                router,
-            };
-            self.lead_through(node, index, &mut it);
-            routers.push(it);
         }
+        let of_link: Vec<u32> = edges.iter().map(|edge| at_node[edge.from.0 as usize]).collect();
+        self.lead_through(&mut routers, &of_link);
         (routers, of_link)
     }
 
-    /// Makes the packets that leave this node pass the router.
-    fn lead_through(&mut self, node: u32, index: u32, it: &mut RouterNode) {
-        let begins: Vec<bool> = self.branches.iter().map(|branch| self.begin(branch.link) == node).collect();
-        for (number, branch) in (0u32..).zip(&self.branches) {
-            if begins[number as usize] {
+    /// Makes the packets that leave the nodes of the routers pass the routers.
+    fn lead_through(&mut self, routers: &mut [RouterNode], of_link: &[u32]) {
+        let of_branch: Vec<u32> = self.branches.iter().map(|branch| of_link[branch.link as usize]).collect();
+        for (number, branch) in (0..).zip(&self.branches) {
+            if let Some(it) = routers.get_mut(of_branch[number as usize] as usize) {
                 it.exits.insert((branch.session, it.ports[&branch.link]), number);
             }
         }
-        let leaves = |(first, end): (u32, u32)| first < end && begins[first as usize];
-        if it.router.sees_data() {
-            for branch in self.branches.iter_mut().filter(|branch| leaves(branch.children)) {
-                branch.bundle = ROUTED | index;
-            }
-            for session in self.sessions.iter_mut().filter(|session| leaves(session.root)) {
-                session.root_bundle = ROUTED | index;
-            }
+        // The router that processes the data which leaves a node over these branches.
+        let seen_by = |(first, end): (u32, u32)| {
+            let router = (first < end).then(|| of_branch[first as usize])?;
+            routers.get(router as usize)?.router.sees_data().then_some(ROUTED | router)
+        };
+        for branch in &mut self.branches {
+            branch.bundle = seen_by(branch.children).unwrap_or(branch.bundle);
         }
-        for (session, agent) in (0u32..).zip(&self.sessions) {
-            for (member, receiver) in (0u32..).zip(&agent.members) {
+        for session in &mut self.sessions {
+            session.root_bundle = seen_by(session.root).unwrap_or(session.root_bundle);
+        }
+        for (session, agent) in (0..).zip(&self.sessions) {
+            for (member, receiver) in (0..).zip(&agent.members) {
                 let (mut hop, mut before) = (receiver.hop, None);
-                while hop != NONE {
-                    let Hop { link, next, .. } = self.hops[hop as usize];
-                    if self.begin(link) == node {
+                while let Some(&Hop { link, next, .. }) = self.hops.get(hop as usize) {
+                    if let Some(it) = routers.get_mut(of_link[link as usize] as usize) {
                         it.ways_up.insert(session, hop);
                         if let Some(before) = before {
-                            it.entries.insert((session, member), it.ports[&before]);
+                            it.entries.add(session, member, it.ports[&before]);
                         }
-                        break;
                     }
                     (hop, before) = (next, Some(link));
                 }
@@ -105,6 +101,14 @@ impl Builder<'_> {
 
     /// Whether the node has a router that processes data.
     pub(in crate::engine) fn sees_data(&self, node: u32) -> bool {
-        self.seeing.contains(&node)
+        self.seeing.binary_search(&node).is_ok()
+    }
+}
+
+impl RouterNode {
+    /// Adds a link from or to a neighbour.
+    fn add_link(&mut self, link: u32, neighbour: u32) {
+        let next = Port(self.neighbours.len() as u16);
+        self.ports.insert(link, *self.neighbours.entry(neighbour).or_insert(next));
     }
 }
