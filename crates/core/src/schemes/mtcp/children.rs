@@ -2,6 +2,7 @@
 
 use super::child::{Child, Group, Role};
 use super::config::{Config, Repair};
+use crate::packet::ReceiverId;
 use crate::time::{Span, Time};
 use std::ops::{Deref, DerefMut};
 
@@ -9,6 +10,8 @@ use std::ops::{Deref, DerefMut};
 /// extremes.
 #[derive(Debug, Clone)]
 pub(super) struct Children {
+    /// IDs of the children. A search needs less memory here than in `list`.
+    ids: Vec<ReceiverId>,
     list: Vec<Child>,
     view: View,
     /// A tree of extremes. The root is at 1; the leaves, one for each child, begin at `leaves`.
@@ -132,6 +135,7 @@ impl Deref for Children {
 impl Children {
     pub(super) fn new(config: Config, role: Role) -> Children {
         let mut children = Children {
+            ids: Vec::new(),
             list: Vec::new(),
             view: View { config, role },
             extremes: Vec::new(),
@@ -144,6 +148,11 @@ impl Children {
         };
         children.rebuild();
         children
+    }
+
+    /// Returns the index of a child; if there is no such child, the index at which it would be inserted.
+    pub(super) fn place(&self, id: ReceiverId) -> Result<usize, usize> {
+        self.ids.binary_search(&id)
     }
 
     /// Returns the extremes over all children.
@@ -195,17 +204,20 @@ impl Children {
     }
 
     pub(super) fn insert(&mut self, place: usize, child: Child) {
+        self.ids.insert(place, child.id);
         self.list.insert(place, child);
         self.rebuild();
     }
 
     pub(super) fn remove(&mut self, place: usize) -> Child {
+        self.ids.remove(place);
         let child = self.list.remove(place);
         self.rebuild();
         child
     }
 
     pub(super) fn clear(&mut self) {
+        self.ids.clear();
         self.list.clear();
         self.rebuild();
     }

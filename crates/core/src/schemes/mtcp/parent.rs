@@ -393,7 +393,7 @@ impl Parent {
     }
 
     pub(super) fn place(&self, id: ReceiverId) -> Result<usize, usize> {
-        self.children.binary_search_by_key(&id, |child| child.id)
+        self.children.place(id)
     }
 
     /// Handles the progress that a child reports, and adds the child if it is new. Returns the child's index; `None` for an
