@@ -170,11 +170,11 @@ pub struct ReceiverAgent {
     pub gaps: InOrder,
     pub host: u32,
     pub packets: u32,
-    /// State machine of the receiver. It is unused for a relay: the source of the downstream session acts for the relay.
-    pub receiver: AnyReceiver,
-    pub rng: Rng,
     /// State that few members need.
     pub extra: Option<Box<MemberExtra>>,
+    pub rng: Rng,
+    /// State machine of the receiver. It is unused for a relay: the source of the downstream session acts for the relay.
+    pub receiver: AnyReceiver,
     /// Number of the member in its session. Its island has another number if members are in several islands.
     pub number: u32,
     pub slot: u32,

@@ -172,7 +172,7 @@ pub struct Subscription {
     level: u8,
     /// Gate of the base layer at the member's last hop; the gates of the other layers follow.
     gates: u32,
-    /// Gaps in the packet numbers, by layer.
+    /// Gaps in the packet numbers of the layers above the base layer. The base layer uses the gaps of the member.
     gaps: Box<[InOrder]>,
     /// Packets found lost during earlier subscriptions to the layers.
     lost_before: u64,
@@ -185,19 +185,19 @@ impl Subscription {
         Subscription {
             level: 0,
             gates,
-            gaps: vec![InOrder::default(); usize::from(layers)].into_boxed_slice(),
+            gaps: vec![InOrder::default(); usize::from(layers) - 1].into_boxed_slice(),
             lost_before: 0,
             changes: Vec::new(),
         }
     }
 
-    /// Returns the number of packets found lost.
+    /// Returns the number of packets of the layers above the base layer that were found lost.
     pub fn lost(&self) -> u64 {
         self.lost_before + self.gaps.iter().map(InOrder::lost).sum::<u64>()
     }
 
     fn restart(&mut self, layer: u8) {
-        self.lost_before += std::mem::take(&mut self.gaps[usize::from(layer)]).lost();
+        self.lost_before += std::mem::take(&mut self.gaps[usize::from(layer) - 1]).lost();
     }
 
     /// Sets the highest layer. Returns whether it changed.
@@ -233,6 +233,7 @@ impl Island {
         it.extra.as_mut()?.subscription.as_mut()
     }
 
+    /// Restarts a layer above the base layer.
     /// Subscribes a member to exactly the layers from 0 to `to`.
     #[cold]
     pub(super) fn subscribe(&mut self, session: u32, member: u32, now: u64, to: Layer) {
@@ -269,7 +270,7 @@ impl Island {
         for layer in (0..=it.level).rev() {
             self.gates.release(it.gates + u32::from(layer), now, &mut self.calendar);
         }
-        (0..layers).for_each(|layer| it.restart(layer));
+        (1..layers).for_each(|layer| it.restart(layer));
         if it.set(0, now) {
             self.note_subscription(session, member, now, 0);
         }
@@ -305,7 +306,10 @@ impl Island {
         }
         let Some(extra) = &mut it.extra else { return };
         let Some(subscription) = &mut extra.subscription else { return };
-        let gaps = &mut subscription.gaps[usize::from(layer.0)];
+        let gaps = match layer.0.checked_sub(1) {
+            None => &mut it.gaps,
+            Some(above) => &mut subscription.gaps[usize::from(above)],
+        };
         let arrival = Arrival { size, marked, ..gaps.on_arrival(data.seq) };
         it.meter.bytes += u64::from(size);
         if layer == Layer(0) {

@@ -126,6 +126,12 @@ impl TreeNode {
         found.unwrap_or(self.ways.len() - 1)
     }
 
+    /// Returns the member number of the current parent; [`NONE`] for the source.
+    #[inline]
+    pub fn parent(&self) -> u32 {
+        self.ways.get(self.way).map_or(NONE, |way| way.parent)
+    }
+
     /// Returns the gates of the member's group.
     pub fn gates(&self) -> [u32; 2] {
         let of_parent = self.ways[self.way].gates;
