@@ -147,3 +147,11 @@ fn losses_are_counted_only_in_joined_layers() {
         layers[1].rates.len() == outcome.flows[0].samples.len() && layers[1].bytes == layers[1].sent * 1000
     );
 }
+
+#[test]
+fn packets_of_layers_at_last_hops_need_no_calendar_entries() {
+    let (net, _) = star(&[2.0; 40], |_, _| {});
+    let outcome = run(&net, 20.0);
+    assert!(outcome.flows[0].members.iter().all(|member| member.subscriptions.len() > 1));
+    assert!(2 * outcome.events < outcome.arrivals, "{} and {}", outcome.events, outcome.arrivals);
+}

@@ -2,8 +2,8 @@
 //!
 //! Every branch of such a session has a gate for each layer. A member that needs a layer requests it at the gate of its last hop.
 //! A gate that opens requests the layer at the next gate towards the source. A gate without requests closes after a delay. Gates
-//! open and close at entries of the calendar. All hosts and links on the paths of the session are therefore processed in the
-//! order of the calendar, and never ahead of it.
+//! open and close at entries of the calendar. All links before the last hops are therefore processed in the order of the calendar,
+//! and never ahead of it. A host behind a last hop may run ahead, because its requests are entries of the calendar, too.
 
 use super::Island;
 use super::bundles::Logged;
@@ -19,7 +19,8 @@ use faircast_core::time::Time;
 
 /// Bit in the number of a calendar entry that belongs to a gate instead of a change of a link.
 pub const GATE: u32 = 1 << 31;
-/// Bit in the number of a calendar entry that belongs to a joining member.
+/// Bit in the number of a calendar entry that belongs to a joining member. With [`GATE`], the entry changes the request of the
+/// member at the gate.
 pub const ENTRANCE: u32 = 1 << 30;
 
 /// A layer on a branch.
@@ -37,6 +38,8 @@ struct Gate {
     /// Index of the session's latencies.
     latencies: u32,
     state: State,
+    /// Whether the member at this last hop requests the layer.
+    is_requested: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,12 +69,20 @@ impl MulticastForwarding {
     pub fn build(&mut self, branches: &mut [Branch], first: u32, layers: u8, join: u64, leave: u64) {
         let latencies = self.latencies.len() as u32;
         self.latencies.push((join, leave));
-        let gate =
-            Gate { opens: NEVER, closes: NEVER, parent: NONE, wanted: 0, latencies, state: State::Shut };
+        let gate = Gate {
+            opens: NEVER,
+            closes: NEVER,
+            parent: NONE,
+            wanted: 0,
+            latencies,
+            state: State::Shut,
+            is_requested: false,
+        };
         for branch in &mut branches[first as usize..] {
             branch.gates = self.gates.len() as u32;
             self.gates.resize(self.gates.len() + usize::from(layers), gate);
         }
+        debug_assert!(self.gates.len() < ENTRANCE as usize, "numbers of gates leave room for two bits");
         for number in first as usize..branches.len() {
             let Branch { children, gates, .. } = branches[number];
             for child in &branches[children.0 as usize..children.1 as usize] {
@@ -82,8 +93,9 @@ impl MulticastForwarding {
         }
     }
 
-    /// Opens a gate and all gates between it and the source at the beginning of the run.
+    /// Opens a gate and all gates between it and the source at the beginning of the run, for the member at the gate.
     pub fn open_at_start(&mut self, mut number: u32) {
+        self.gates[number as usize].is_requested = true;
         while let Some(gate) = self.gates.get_mut(number as usize) {
             gate.wanted += 1;
             if gate.wanted > 1 {
@@ -112,8 +124,29 @@ impl MulticastForwarding {
         self.gates[number as usize].state == State::Open
     }
 
+    /// Schedules a change of a member's request at the gate of its last hop: a request, or its withdrawal. It takes effect after all
+    /// packets that arrive at `now`.
+    fn schedule_request(&self, number: u32, now: u64, calendar: &mut Calendar) {
+        note(ENTRANCE | number, now + 1, self.until, calendar);
+    }
+
+    /// Changes the request of a member, which decided this at `since`.
+    fn change_request(&mut self, number: u32, since: u64, now: u64, calendar: &mut Calendar) {
+        let gate = &mut self.gates[number as usize];
+        gate.is_requested = !gate.is_requested;
+        if gate.is_requested {
+            self.ask_since(number, since, now, calendar);
+        } else {
+            self.release_since(number, since, now, calendar);
+        }
+    }
+
     /// Requests the layer of a gate for a downstream node.
     pub fn ask(&mut self, number: u32, now: u64, calendar: &mut Calendar) {
+        self.ask_since(number, now, now, calendar);
+    }
+
+    fn ask_since(&mut self, number: u32, since: u64, now: u64, calendar: &mut Calendar) {
         let gate = &mut self.gates[number as usize];
         gate.wanted += 1;
         if gate.wanted > 1 {
@@ -121,19 +154,23 @@ impl MulticastForwarding {
         }
         gate.closes = NEVER;
         if gate.state == State::Shut && gate.opens == NEVER {
-            gate.opens = now.saturating_add(self.latencies[gate.latencies as usize].0);
+            gate.opens = since.saturating_add(self.latencies[gate.latencies as usize].0).max(now);
             note(number, gate.opens, self.until, calendar);
         }
     }
 
     /// Withdraws the request of a downstream node for the layer of a gate.
     pub fn release(&mut self, number: u32, now: u64, calendar: &mut Calendar) {
+        self.release_since(number, now, now, calendar);
+    }
+
+    fn release_since(&mut self, number: u32, since: u64, now: u64, calendar: &mut Calendar) {
         let gate = &mut self.gates[number as usize];
         gate.wanted -= 1;
         if gate.wanted > 0 {
             return;
         }
-        gate.closes = now.saturating_add(self.latencies[gate.latencies as usize].1);
+        gate.closes = since.saturating_add(self.latencies[gate.latencies as usize].1).max(now);
         if gate.state == State::Shut && gate.closes <= gate.opens {
             (gate.opens, gate.closes) = (NEVER, NEVER);
             return;
@@ -196,6 +233,7 @@ impl Subscription {
         self.lost_before + self.gaps.iter().map(InOrder::lost).sum::<u64>()
     }
 
+    /// Restarts a layer above the base layer.
     fn restart(&mut self, layer: u8) {
         self.lost_before += std::mem::take(&mut self.gaps[usize::from(layer) - 1]).lost();
     }
@@ -215,8 +253,12 @@ impl Island {
     /// Processes a calendar entry of a gate or of a joining member.
     #[cold]
     pub(super) fn turn(&mut self, number: u32, now: u64) {
+        let (gate, calendar) = (number & !(GATE | ENTRANCE), &mut self.calendar);
+        if number & GATE != 0 && number & ENTRANCE != 0 {
+            return self.gates.change_request(gate, now - 1, now, calendar);
+        }
         if number & GATE != 0 {
-            return self.gates.turn(number & !GATE, now, &mut self.calendar);
+            return self.gates.turn(gate, now, calendar);
         }
         let (session, member) = self.gates.entrance(number);
         if self.join_tree(session, member, now) {
@@ -224,7 +266,7 @@ impl Island {
         }
         if let Some(it) = self.subscription(session, member) {
             let gate = it.gates;
-            self.gates.ask(gate, now, &mut self.calendar);
+            self.gates.change_request(gate, now, now, &mut self.calendar);
         }
     }
 
@@ -233,7 +275,6 @@ impl Island {
         it.extra.as_mut()?.subscription.as_mut()
     }
 
-    /// Restarts a layer above the base layer.
     /// Subscribes a member to exactly the layers from 0 to `to`.
     #[cold]
     pub(super) fn subscribe(&mut self, session: u32, member: u32, now: u64, to: Layer) {
@@ -246,10 +287,10 @@ impl Island {
         let (from, to) = (it.level, to.0.min(top));
         for layer in from + 1..=to {
             it.restart(layer);
-            self.gates.ask(it.gates + u32::from(layer), now, &mut self.calendar);
+            self.gates.schedule_request(it.gates + u32::from(layer), now, &mut self.calendar);
         }
         for layer in (to + 1..=from).rev() {
-            self.gates.release(it.gates + u32::from(layer), now, &mut self.calendar);
+            self.gates.schedule_request(it.gates + u32::from(layer), now, &mut self.calendar);
         }
         if it.set(to, now) {
             self.note_subscription(session, member, now, to);
@@ -268,7 +309,7 @@ impl Island {
         let it = &mut self.sessions[session as usize].members[member as usize];
         let Some(it) = it.extra.as_mut().and_then(|extra| extra.subscription.as_mut()) else { return };
         for layer in (0..=it.level).rev() {
-            self.gates.release(it.gates + u32::from(layer), now, &mut self.calendar);
+            self.gates.schedule_request(it.gates + u32::from(layer), now, &mut self.calendar);
         }
         (1..layers).for_each(|layer| it.restart(layer));
         if it.set(0, now) {

@@ -15,8 +15,8 @@
 //!
 //! A link whose discipline holds packets cannot compute arrivals in advance. It has a calendar entry for the next departure
 //! ([`queues`]), and packets enter it in the order of the calendar. A packet that leaves such a link may be processed at once.
-//! Sessions of several layers do not use the first, third and fourth optimisation, because the layers of each link are decided
-//! during the run ([`layers`]).
+//! Sessions of several layers use the first optimisation only at last hops, and neither inboxes nor bundles, because the layers of
+//! each link are decided during the run ([`layers`]).
 //!
 //! A run may be divided into islands, each with a calendar of its own ([`islands`]).
 

@@ -157,8 +157,8 @@ impl Builder<'_> {
             let delay = if structure.crosses[number] { 0 } else { spec.delay.as_nanos() };
             way_out[node] = way_out[node].min(delay);
         }
-        // The layers that a branch carries are decided during the run, in the order of the calendar. Hosts of sessions with
-        // several layers therefore follow this order.
+        // The layers that a branch carries are decided during the run, in the order of the calendar. Sources of several layers
+        // therefore follow this order.
         for session in self.sessions.iter().filter(|session| session.layers > 1 || session.tree.is_some()) {
             may_run_ahead[session.host as usize] = false;
         }
@@ -196,7 +196,11 @@ impl Builder<'_> {
                 let links = children.map(|child| self.branches[child as usize].link as usize);
                 let end = self.end(branch.link) as usize;
                 let member = branch.member != NONE;
-                let layered = branch.gates != NONE;
+                // Requests of members for layers are entries of the calendar, so only packets for further links and for nodes of
+                // trees must be in the order of the calendar.
+                let is_last = branch.children.0 == branch.children.1;
+                let layered = branch.gates != NONE
+                    && !(is_last && self.sessions[branch.session as usize].tree.is_none());
                 if !layered && (!member || may_run_ahead[end]) && links.clone().all(|link| may_be_ahead[link])
                 {
                     continue;
@@ -429,8 +433,8 @@ impl Builder<'_> {
             let branch = &self.branches[number as usize];
             let leaf = branch.member != NONE && branch.children.0 == branch.children.1;
             let link = &links[branch.link as usize];
-            if branch.then != ArrivalProcessing::AtOnce || !leaf || link.bundled != NONE || link.link.queues()
-            {
+            let is_simple = branch.gates == NONE && link.bundled == NONE && !link.link.queues();
+            if branch.then != ArrivalProcessing::AtOnce || !leaf || !is_simple {
                 return NONE;
             }
             let there = self.network.topology.edges()[branch.link as usize].spec.delay.as_nanos();
