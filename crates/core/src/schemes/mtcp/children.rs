@@ -189,7 +189,7 @@ impl Children {
 
     /// Returns access to a child for changes.
     pub(super) fn edit(&mut self, place: usize) -> Edit<'_> {
-        Edit { children: self, place }
+        Edit { children: self, place, is_changed: false }
     }
 
     /// Changes all children.
@@ -237,7 +237,7 @@ impl Children {
         self.all_stale();
     }
 
-    fn changed(&mut self, child: usize) {
+    fn update_extremes(&mut self, child: usize) {
         let mut place = self.leaves + child;
         let mut new = Extremes::of(&self.list[child], &self.view);
         while self.extremes[place] != new {
@@ -248,7 +248,6 @@ impl Children {
             place /= 2;
             new = self.extremes[2 * place].and(&self.extremes[2 * place + 1]);
         }
-        self.note_stale(child);
     }
 
     /// Marks the late time of a child for recomputation.
@@ -342,6 +341,8 @@ impl Children {
 pub(super) struct Edit<'a> {
     children: &'a mut Children,
     place: usize,
+    /// Whether the extremes may have changed.
+    is_changed: bool,
 }
 
 impl Deref for Edit<'_> {
@@ -354,12 +355,16 @@ impl Deref for Edit<'_> {
 
 impl DerefMut for Edit<'_> {
     fn deref_mut(&mut self) -> &mut Child {
+        self.is_changed = true;
         &mut self.children.list[self.place]
     }
 }
 
 impl Drop for Edit<'_> {
     fn drop(&mut self) {
-        self.children.changed(self.place);
+        if self.is_changed {
+            self.children.update_extremes(self.place);
+        }
+        self.children.note_stale(self.place);
     }
 }
