@@ -13,7 +13,8 @@
 //! - `layers`: GMCC's layers to N receivers in six groups, with two PGMCC sessions of one receiver each in every group
 //!   (paper 000, 4.3).
 //! - `fattree`: N flows of TCP Reno between random hosts of a fat tree of switches with 32 ports.
-//! - `mtcp`: a tree of MTCP in which every agent has sixteen children (paper 001, 5).
+//! - `mtcp`: a tree of MTCP in which every agent has sixteen children (paper 001, 5). `mtcp-FAN` is such a tree with FAN children
+//!   of each agent; all links have MBPS and this random loss.
 //! - `rmanp` and `raccoom`: a tree of routers of these schemes with ten receivers behind each of the last routers.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
@@ -261,20 +262,17 @@ fn layers(receivers: usize) -> Network {
     net
 }
 
-/// Builds N receivers, each the child of an earlier receiver or of the source, with sixteen children per parent. Links have 10
-/// Mbit/s to agents and 0.2 Mbit/s to leaves.
-fn mtcp_tree(receivers: usize) -> Network {
-    const FAN: usize = 16;
-    let parent = |member: usize| member.checked_sub(FAN).map(|at| at / FAN);
+/// Builds N receivers, each the child of an earlier receiver or of the source, with `fan` children per parent.
+fn mtcp_tree(receivers: usize, fan: usize, link: impl Fn(Place) -> LinkSpec) -> Network {
+    let parent = |member: usize| member.checked_sub(fan).map(|at| at / fan);
     let mut net = Network::new(1);
     let source = net.node();
     let mut members: Vec<ReceiverSpec> = Vec::with_capacity(receivers);
     for number in 0..receivers {
         let node = net.node();
         let above = parent(number).map_or(source, |parent| members[parent].node);
-        let is_leaf = (number + 1) * FAN >= receivers;
-        let rate = Rate::from_mbps(if is_leaf { 0.2 } else { 10.0 });
-        net.duplex(above, node, LinkSpec { rate, ..bottleneck(5) }, wide(10.0, 5));
+        let place = if (number + 1) * fan >= receivers { Place::Leaf } else { Place::Agent };
+        net.duplex(above, node, link(place), wide(10.0, 5));
         members.push(ReceiverSpec { node, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
     }
     let scheme = "mtcp,preset=published,localize=off".parse().expect("a scheme");
@@ -316,6 +314,13 @@ fn routed_tree(receivers: usize, scheme: &str, router: &Arc<dyn RouterSpec>) -> 
     net
 }
 
+/// Place of a receiver in a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Leaf,
+    Agent,
+}
+
 fn peak_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM"));
@@ -345,7 +350,10 @@ fn main() {
         "tree" => tree(receivers.isqrt()),
         "fattree" => fat_tree(receivers),
         "layers" => layers(receivers),
-        "mtcp" => mtcp_tree(receivers),
+        "mtcp" => mtcp_tree(receivers, 16, |place| {
+            let rate = Rate::from_mbps(if place == Place::Leaf { 0.2 } else { 10.0 });
+            LinkSpec { rate, ..bottleneck(5) }
+        }),
         "rmanp" => {
             let router: Arc<dyn RouterSpec> = Arc::new(rmanp::Config::default());
             routed_tree(receivers, "rmanp,preset=published,least=400000,is=0.02", &router)
@@ -357,8 +365,16 @@ fn main() {
         scheme => {
             let rate = Rate::from_mbps(args.next().and_then(|n| n.parse().ok()).unwrap_or(1.0));
             let loss = args.next().and_then(|n| n.parse().ok()).map(LossSpec::Bernoulli);
-            let scheme = scheme.parse::<Scheme>().expect("a scheme").with_packet_size(1000);
-            star(receivers, scheme, LinkSpec { rate, loss, ..bottleneck(50) })
+            match scheme.strip_prefix("mtcp-") {
+                Some(fan) => {
+                    let fan = fan.parse().expect("a number of children");
+                    mtcp_tree(receivers, fan, |_| LinkSpec { rate, loss, ..bottleneck(5) })
+                }
+                None => {
+                    let scheme = scheme.parse::<Scheme>().expect("a scheme").with_packet_size(1000);
+                    star(receivers, scheme, LinkSpec { rate, loss, ..bottleneck(50) })
+                }
+            }
         }
     };
     let until = Time::from_secs_f64(seconds);
@@ -381,10 +397,11 @@ fn main() {
     let rate = received * 8.0 / seconds / receivers as f64;
     let others = &outcome.flows[..outcome.flows.len() - 1];
     let goodput = others.iter().map(|flow| flow.members[0].delivered * 8000).sum::<u64>() as f64 / seconds;
+    let (to_agents, repairs) = session.tree.as_ref().map_or((0, 0), |tree| (tree.reports, tree.repairs));
     println!(
         "{{\"kind\":\"{kind}\",\"N\":{receivers},\"T_s\":{seconds},\"setup_s\":{setup:.3},\"run_s\":{run:.3},\"cpu_s\":{cpu:.2},\
          \"idle_MiB\":{idle:.1},\"run_MiB\":{used:.1},\"peak_MiB\":{:.1},\"link_traversals\":{},\"trav_per_s\":{:.0},\"arrivals\":{},\
-         \"arrivals_per_s\":{:.0},\"events\":{},\"sent\":{},\"reports\":{},\"mcast_rate_bps\":{rate:.0},\
+         \"arrivals_per_s\":{:.0},\"events\":{},\"sent\":{},\"reports\":{},\"to_agents\":{to_agents},\"repairs\":{repairs},\"mcast_rate_bps\":{rate:.0},\
          \"other_goodput_bps_mean\":{:.0},\"digest\":\"{:016x}\"}}",
         peak_memory(),
         outcome.traversals,
