@@ -6,14 +6,14 @@
 //! before any other event of the link at this time. The driver stores the packets; the link stores only times, sizes and counts.
 
 use crate::any::AnyDiscipline;
-use crate::discipline::{Decision, Departure, Discipline as _, DropCause, Ecn, Offer, Watches};
+use crate::discipline::{Decision, DropCause, Ecn};
 use crate::limit::Limit;
 use crate::loss::{Loss, LossSpec};
 use crate::qdisc::Ticket;
 use crate::spec::QueueSpec;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
-use rest::{Decides, FullState, Record, Reported, Rest, State, Waiting};
+use rest::{Decides, FullState, Record, Reported, Rest, State, Uniform, Waiting};
 use std::sync::Arc;
 
 mod queue;
@@ -126,14 +126,12 @@ pub struct Link {
     /// Transmission time of a packet, if all waiting packets and the packet in transmission have the same size. The number of
     /// these packets then follows from `free_at`.
     each: Span,
+    /// Maximum time from an arrival until `free_at` for which a drop-tail buffer accepts the arriving packet, if it has the
+    /// common size.
+    patience: Span,
     rest: Rest,
-    /// A drop-tail buffer accepts an arriving packet of the common size if the transmitter is busy for at most this number of
-    /// transmissions.
-    room: u32,
     /// Number of packets of the common size that the fast path accepted. `rest` counts all other packets.
     accepted: u32,
-    /// Number of packets that the fast path dropped.
-    overflow: u32,
     /// Common size of the packets, in bytes.
     size: u16,
     way: LinkPath,
@@ -168,7 +166,7 @@ impl Link {
     pub fn sharing(spec: &Arc<LinkSpec>, rng: Rng) -> Link {
         let is_plain =
             matches!(spec.queue, QueueSpec::DropTail(_)) && spec.loss.is_none() && spec.jitter == Span::ZERO;
-        if is_plain { Link::idle(spec.delay, Rest::Plain(Arc::clone(spec))) } else { Link::new(spec, rng) }
+        if is_plain { Link::idle(spec.delay, Rest::plain(spec)) } else { Link::new(spec, rng) }
     }
 
     const fn idle(delay: Span, rest: Rest) -> Link {
@@ -176,10 +174,9 @@ impl Link {
             free_at: Time::ZERO,
             delay,
             each: Span::ZERO,
+            patience: Span::ZERO,
             rest,
-            room: 0,
             accepted: 0,
-            overflow: 0,
             size: 0,
             way: LinkPath::Long,
             streak: 0,
@@ -190,11 +187,8 @@ impl Link {
     #[inline]
     pub fn offer(&mut self, now: Time, size: u16, flow: u32, ecn: impl Into<Ecn>) -> OfferResult {
         if self.way == LinkPath::Short && self.size == size {
-            if self.free_at.since(now).as_nanos() > self.each.as_nanos() * u64::from(self.room) {
-                self.overflow += 1;
-                if self.overflow == u32::MAX {
-                    self.fold();
-                }
+            if self.free_at.since(now) > self.patience {
+                self.rest.count_overflow();
                 return OfferResult::Lost(LossCause::Queue(DropCause::Overflow));
             }
             self.go_on(now);
@@ -227,24 +221,31 @@ impl Link {
         self.streak = streak_at(now, self.free_at, self.streak);
     }
 
-    /// Moves the counts of the fast path to `rest`.
+    /// Moves the count of the fast path to `rest`.
     #[cold]
     fn fold(&mut self) {
-        let (accepted, overflow) = (std::mem::take(&mut self.accepted), std::mem::take(&mut self.overflow));
+        let accepted = u64::from(std::mem::take(&mut self.accepted));
         let rest = self.rest.expand();
-        rest.accepted += u64::from(accepted);
-        rest.accepted_bytes += u64::from(accepted) * u64::from(self.size);
-        rest.overflow += u64::from(overflow);
+        rest.accepted += accepted;
+        rest.accepted_bytes += accepted * u64::from(self.size);
+    }
+
+    /// Returns the transmitter's state if all packets have the common size.
+    #[inline]
+    const fn uniform(&self) -> Uniform {
+        Uniform { free_at: self.free_at, each: self.each, size: self.size }
     }
 
     #[inline(never)]
     fn offer_long(&mut self, now: Time, size: u16, flow: u32, ecn: Ecn) -> OfferResult {
-        if self.queues() {
-            return self.offer_queued(now, size, flow, ecn);
-        }
-        if self.rest.full().is_some_and(|rest| rest.state == State::Down) {
-            self.rest.expand().rare().refused += 1;
-            return OfferResult::Lost(LossCause::Down);
+        if let Rest::Full(rest) = &mut self.rest {
+            if let Decides::Holds(_) = rest.decides {
+                return self.offer_queued(now, size, flow, ecn);
+            }
+            if rest.state == State::Down {
+                rest.rare().refused += 1;
+                return OfferResult::Lost(LossCause::Down);
+            }
         }
         if self.free_at <= now {
             self.settle(size);
@@ -252,16 +253,18 @@ impl Link {
                 return self.offer(now, size, flow, ecn);
             }
         }
-        let marked = match self.decide(now, size, flow, ecn) {
+        let uniform = self.uniform();
+        let rest = self.rest.expand();
+        let marked = match rest.decide(uniform, now, size, flow, ecn) {
             Decision::Accept => false,
             Decision::Mark => {
-                self.rest.expand().rare().marked += 1;
+                rest.rare().marked += 1;
                 true
             }
             Decision::Drop(cause) => {
                 match cause {
-                    DropCause::Overflow => self.rest.expand().overflow += 1,
-                    DropCause::Early => self.rest.expand().rare().early += 1,
+                    DropCause::Overflow => rest.overflow += 1,
+                    DropCause::Early => rest.rare().early += 1,
                 }
                 return OfferResult::Lost(LossCause::Queue(cause));
             }
@@ -314,101 +317,24 @@ impl Link {
             Limit::Bytes(limit) => limit / u32::from(self.size),
         };
         // If at least `packets` packets are queued, `free_at - now` is longer than `packets - 1` transmissions.
-        if let Some(room) = packets.checked_sub(1) {
-            let longest = u64::MAX / self.each.as_nanos().max(1);
-            self.room = u64::from(room).min(longest) as u32;
+        if let Some(others) = packets.checked_sub(1) {
+            self.patience = self.each * u64::from(others);
             self.way = LinkPath::Short;
-        }
-    }
-
-    fn decide(&mut self, now: Time, size: u16, flow: u32, ecn: Ecn) -> Decision {
-        while let Some(moment) = self.rest.expand().decides.timer().filter(|moment| *moment <= now) {
-            self.tell(moment);
-            let queue = self.look(moment, 0, 0, Ecn::NotEct);
-            let is_idle = self.free_at <= moment;
-            if let Decides::AtArrival(discipline) = &mut self.rest.expand().decides {
-                discipline.on_timer(&queue);
-                if is_idle {
-                    discipline.on_silence(now);
-                }
-            }
-        }
-        self.tell(now);
-        let offer = self.look(now, size, flow, ecn);
-        let rest = self.rest.expand();
-        match &mut rest.decides {
-            Decides::DropTail(drop_tail) => drop_tail.on_arrival(&offer, &mut rest.rng),
-            Decides::AtArrival(discipline) => discipline.on_arrival(&offer, &mut rest.rng),
-            Decides::Holds(_) => unreachable!("packets of a link that queues do not come here"),
-        }
-    }
-
-    /// Reports departures until `now`, and the time at which the link became idle, to a discipline that watches departures.
-    fn tell(&mut self, now: Time) {
-        let rest = self.rest.expand();
-        let (Decides::AtArrival(discipline), Watches::Departures) = (&mut rest.decides, rest.watches) else {
-            return;
-        };
-        let mixed = &mut rest.rare.get_or_insert_default().mixed;
-        while let Some(left) = mixed.packets.get(mixed.reported.packets).filter(|packet| packet.begins <= now)
-        {
-            mixed.reported.packets += 1;
-            mixed.reported.bytes += u64::from(left.size);
-            discipline.on_departure(&Departure {
-                at: left.begins,
-                flow: left.flow,
-                size: left.size,
-                waiting: (mixed.packets.len() - mixed.reported.packets) as u32,
-                waiting_bytes: mixed.bytes - mixed.reported.bytes,
-            });
-        }
-        if self.free_at <= now && self.free_at > mixed.reported.idle {
-            mixed.reported.idle = self.free_at;
-            discipline.on_idle(self.free_at);
-        }
-    }
-
-    /// Returns the state of the queue at a packet's arrival.
-    fn look(&mut self, now: Time, size: u16, flow: u32, ecn: Ecn) -> Offer {
-        let (packets, bytes, in_transmission) = self.backlog(now);
-        Offer {
-            now,
-            size,
-            flow,
-            ecn,
-            waiting: packets.saturating_sub(u32::from(in_transmission > 0)),
-            waiting_bytes: bytes - u64::from(in_transmission),
-            in_transmission,
-            idle_since: (self.free_at <= now).then_some(self.free_at),
         }
     }
 
     /// Returns the number and the bytes of the packets that have not departed, and the size of the packet in transmission.
     fn backlog(&self, now: Time) -> (u32, u64, u16) {
-        let busy = self.free_at.since(now).as_nanos();
-        if busy == 0 {
-            return (0, 0, 0);
-        }
-        match self.rest.mixed() {
-            None if self.rest.records_each() => (0, 0, 0),
-            None => {
-                let packets = busy.div_ceil(self.each.as_nanos().max(1)) as u32;
-                (packets, u64::from(packets) * u64::from(self.size), self.size)
-            }
-            Some(mixed) => {
-                let gone = mixed.packets.iter().take_while(|packet| packet.ends <= now);
-                let (count, bytes) = gone.fold((0, 0), |(n, b), packet| (n + 1, b + u64::from(packet.size)));
-                let first = mixed.packets.get(count).map_or(0, |packet| packet.size);
-                ((mixed.packets.len() - count) as u32, mixed.bytes - bytes, first)
-            }
-        }
+        let uniform = self.uniform();
+        self.rest.full().map_or_else(|| uniform.backlog(now), |full| full.backlog(uniform, now))
     }
 
     /// Queues and sends a packet. The transmitter is then busy until the new `free_at`. Returns the packet's arrival time.
     fn take(&mut self, now: Time, size: u16, flow: u32) -> Time {
         let begins = self.free_at.max(now);
-        let each = self.transmission(size);
-        let uniform = size == self.size && self.rest.mixed().is_none() && !self.rest.records_each();
+        let rest = self.rest.expand();
+        let each = transmission(rest.byte_time, size);
+        let uniform = size == self.size && rest.is_uniform();
         if !uniform {
             self.mix(now);
         }
@@ -416,14 +342,10 @@ impl Link {
         if uniform {
             return self.free_at + self.delay;
         }
-        let packet = Waiting {
-            begins,
-            ends: self.free_at,
-            delay: self.delay + self.rest.expand().draw_jitter(),
-            flow,
-            size,
-        };
-        let rare = self.rest.expand().rare();
+        let rest = self.rest.expand();
+        let delay = self.delay + rest.draw_jitter();
+        let packet = Waiting { begins, ends: self.free_at, delay, flow, size };
+        let rare = rest.rare();
         rare.last_arrival = packet.arrives_after(rare.last_arrival);
         rare.mixed.forget_sent(now);
         rare.mixed.packets.push_back(packet);
@@ -435,7 +357,7 @@ impl Link {
     /// or the link changes.
     fn mix(&mut self, now: Time) {
         self.way = LinkPath::Long;
-        if self.rest.mixed().is_some() || self.rest.records_each() {
+        if !self.rest.expand().is_uniform() {
             return;
         }
         let (packets, bytes, _) = self.backlog(now);
@@ -479,8 +401,8 @@ impl Link {
         if let Some(queue) = self.rest.queue() {
             return queue.counts();
         }
-        let (before, dropped) = self.rest.full().map_or((0, 0), |rest| (rest.accepted, rest.overflow));
-        let (accepted, overflow) = (before + u64::from(self.accepted), dropped + u64::from(self.overflow));
+        let accepted = self.rest.full().map_or(0, |rest| rest.accepted) + u64::from(self.accepted);
+        let overflow = self.rest.overflow();
         let (early, marked, lost, refused) = self
             .rest
             .extras()
@@ -530,7 +452,7 @@ impl Link {
     /// Makes a record of each waiting packet. The link stays on the slow path.
     fn begin_change(&mut self, now: Time) {
         if !self.queues() {
-            self.tell(now);
+            self.rest.expand().tell(self.free_at, now);
             self.mix(now);
             self.rest.expand().rare().mixed.forget_sent(now);
         }

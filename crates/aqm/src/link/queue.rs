@@ -1,7 +1,9 @@
 //! A link whose discipline holds packets.
 
-use super::rest::{Decides, FullState, Record, Rest, State, Waiting};
-use super::{Dequeued, Link, LinkCounts, LossCause, OfferResult, Shift, streak_at, transmission};
+use super::{
+    Decides, Dequeued, FullState, Link, LinkCounts, LossCause, OfferResult, Record, Rest, Shift, State,
+    Waiting, streak_at, transmission,
+};
 use crate::discipline::{Decision, DropCause, Ecn, Offer};
 use crate::loss::Loss;
 use crate::qdisc::{Dropped, Qdisc, Ticket};
@@ -274,9 +276,9 @@ impl Link {
     /// Offers a packet to a link that queues.
     pub(super) fn offer_queued(&mut self, now: Time, size: u16, flow: u32, ecn: Ecn) -> OfferResult {
         debug_assert!(self.next_dequeue() > now, "what is due must be taken before the next offer");
-        let each = self.transmission(size);
         let Link { free_at, delay, rest, .. } = self;
         let full = rest.expand();
+        let each = transmission(full.byte_time, size);
         let delay = *delay + full.draw_jitter();
         let FullState { decides: Decides::Holds(queue), rng, state, record, .. } = full else {
             unreachable!("it queues");

@@ -3,7 +3,7 @@
 use super::queue::Queue;
 use super::{LinkSpec, byte_time};
 use crate::any::AnyDiscipline;
-use crate::discipline::{Discipline, Watches};
+use crate::discipline::{Decision, Departure, Discipline, Ecn, Offer, Watches};
 use crate::drop_tail::DropTail;
 use crate::limit::Limit;
 use crate::loss::Loss;
@@ -17,7 +17,11 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) enum Rest {
     /// Drop-tail without losses and jitter; all packets so far had one size. Similar links share the specification.
-    Plain(Arc<LinkSpec>),
+    Plain {
+        spec: Arc<LinkSpec>,
+        /// Number of drops by a full buffer.
+        overflow: u32,
+    },
     /// All other links.
     Full(Box<FullState>),
 }
@@ -67,11 +71,15 @@ pub(super) struct LinkExtras {
 }
 
 impl Rest {
+    pub fn plain(spec: &Arc<LinkSpec>) -> Rest {
+        Rest::Plain { spec: Arc::clone(spec), overflow: 0 }
+    }
+
     /// Returns the state of a link that is not plain.
     #[inline]
     pub fn full(&self) -> Option<&FullState> {
         match self {
-            Rest::Plain(_) => None,
+            Rest::Plain { .. } => None,
             Rest::Full(full) => Some(full),
         }
     }
@@ -80,14 +88,14 @@ impl Rest {
     #[inline]
     pub fn byte_time(&self) -> u64 {
         match self {
-            Rest::Plain(spec) => byte_time(spec.rate),
+            Rest::Plain { spec, .. } => byte_time(spec.rate),
             Rest::Full(full) => full.byte_time,
         }
     }
 
     pub fn rate(&self) -> Rate {
         match self {
-            Rest::Plain(spec) => spec.rate,
+            Rest::Plain { spec, .. } => spec.rate,
             Rest::Full(full) => full.rate,
         }
     }
@@ -95,7 +103,7 @@ impl Rest {
     /// Returns the buffer's size of a drop-tail link that is up, loses nothing on the wire, and records only the number of packets.
     pub fn plain_limit(&self) -> Option<Limit> {
         match self {
-            Rest::Plain(spec) => match spec.queue {
+            Rest::Plain { spec, .. } => match spec.queue {
                 QueueSpec::DropTail(limit) => Some(limit),
                 _ => None,
             },
@@ -116,28 +124,62 @@ impl Rest {
         self.full().and_then(|full| full.rare.as_deref())
     }
 
-    /// Returns the packets that are recorded one by one, if any.
-    pub fn mixed(&self) -> Option<&Mixed> {
-        self.full().and_then(FullState::mixed)
+    pub fn overflow(&self) -> u64 {
+        match self {
+            Rest::Plain { overflow, .. } => (*overflow).into(),
+            Rest::Full(full) => full.overflow,
+        }
     }
 
-    /// Whether each packet is recorded from the start.
-    pub fn records_each(&self) -> bool {
-        self.full().is_some_and(|full| full.record == Record::Each)
+    /// Counts a drop by a full buffer.
+    #[inline]
+    pub fn count_overflow(&mut self) {
+        match self {
+            Rest::Plain { overflow, .. } if *overflow < u32::MAX => *overflow += 1,
+            _ => self.expand().overflow += 1,
+        }
     }
 
     /// Returns the state, and allocates it if the link was plain.
     #[inline]
     pub fn expand(&mut self) -> &mut FullState {
-        if let Rest::Plain(spec) = self {
-            // Nothing draws random numbers: drop-tail queues do not, and the link has neither losses nor jitter.
-            let full = FullState::new(spec, spec.queue.build(spec.rate, spec.delay), Rng::new(0, 0));
-            *self = Rest::Full(Box::new(full));
+        if let Rest::Plain { .. } = self {
+            self.allocate();
         }
         match self {
             Rest::Full(full) => full,
-            Rest::Plain(_) => unreachable!("it was expanded"),
+            Rest::Plain { .. } => unreachable!("it was allocated"),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn allocate(&mut self) {
+        let Rest::Plain { spec, overflow } = self else { return };
+        // Nothing draws random numbers: drop-tail queues do not, and the link has neither losses nor jitter.
+        let full = FullState::new(spec, spec.queue.build(spec.rate, spec.delay), Rng::new(0, 0));
+        *self = Rest::Full(Box::new(FullState { overflow: (*overflow).into(), ..full }));
+    }
+}
+
+/// State of the transmitter of a link whose packets have a common size.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Uniform {
+    pub free_at: Time,
+    pub each: Span,
+    pub size: u16,
+}
+
+impl Uniform {
+    /// Returns the number and the bytes of the packets that have not departed, and the size of the packet in transmission.
+    #[inline]
+    pub fn backlog(self, now: Time) -> (u32, u64, u16) {
+        let busy = self.free_at.since(now).as_nanos();
+        if busy == 0 {
+            return (0, 0, 0);
+        }
+        let packets = busy.div_ceil(self.each.as_nanos().max(1)) as u32;
+        (packets, u64::from(packets) * u64::from(self.size), self.size)
     }
 }
 
@@ -170,6 +212,87 @@ impl FullState {
             record: if each { Record::Each } else { Record::Number },
             watches,
         }
+    }
+
+    pub fn decide(&mut self, uniform: Uniform, now: Time, size: u16, flow: u32, ecn: Ecn) -> Decision {
+        while let Some(moment) = self.decides.timer().filter(|moment| *moment <= now) {
+            self.tell(uniform.free_at, moment);
+            let queue = self.look(uniform, moment, 0, 0, Ecn::NotEct);
+            if let Decides::AtArrival(discipline) = &mut self.decides {
+                discipline.on_timer(&queue);
+                if uniform.free_at <= moment {
+                    discipline.on_silence(now);
+                }
+            }
+        }
+        self.tell(uniform.free_at, now);
+        let offer = self.look(uniform, now, size, flow, ecn);
+        match &mut self.decides {
+            Decides::DropTail(drop_tail) => drop_tail.on_arrival(&offer, &mut self.rng),
+            Decides::AtArrival(discipline) => discipline.on_arrival(&offer, &mut self.rng),
+            Decides::Holds(_) => unreachable!("packets of a link that queues do not come here"),
+        }
+    }
+
+    /// Reports departures until `now`, and the time at which the link became idle, to a discipline that watches departures.
+    pub fn tell(&mut self, free_at: Time, now: Time) {
+        let (Decides::AtArrival(discipline), Watches::Departures) = (&mut self.decides, self.watches) else {
+            return;
+        };
+        let mixed = &mut self.rare.get_or_insert_default().mixed;
+        while let Some(left) = mixed.packets.get(mixed.reported.packets).filter(|packet| packet.begins <= now)
+        {
+            mixed.reported.packets += 1;
+            mixed.reported.bytes += u64::from(left.size);
+            discipline.on_departure(&Departure {
+                at: left.begins,
+                flow: left.flow,
+                size: left.size,
+                waiting: (mixed.packets.len() - mixed.reported.packets) as u32,
+                waiting_bytes: mixed.bytes - mixed.reported.bytes,
+            });
+        }
+        if free_at <= now && free_at > mixed.reported.idle {
+            mixed.reported.idle = free_at;
+            discipline.on_idle(free_at);
+        }
+    }
+
+    /// Returns the state of the queue at a packet's arrival.
+    fn look(&self, uniform: Uniform, now: Time, size: u16, flow: u32, ecn: Ecn) -> Offer {
+        let (packets, bytes, in_transmission) = self.backlog(uniform, now);
+        Offer {
+            now,
+            size,
+            flow,
+            ecn,
+            waiting: packets.saturating_sub(u32::from(in_transmission > 0)),
+            waiting_bytes: bytes - u64::from(in_transmission),
+            in_transmission,
+            idle_since: (uniform.free_at <= now).then_some(uniform.free_at),
+        }
+    }
+
+    /// Returns the number and the bytes of the packets that have not departed, and the size of the packet in transmission.
+    pub fn backlog(&self, uniform: Uniform, now: Time) -> (u32, u64, u16) {
+        if uniform.free_at <= now {
+            return (0, 0, 0);
+        }
+        match self.mixed() {
+            None if self.record == Record::Each => (0, 0, 0),
+            None => uniform.backlog(now),
+            Some(mixed) => {
+                let gone = mixed.packets.iter().take_while(|packet| packet.ends <= now);
+                let (count, bytes) = gone.fold((0, 0), |(n, b), packet| (n + 1, b + u64::from(packet.size)));
+                let first = mixed.packets.get(count).map_or(0, |packet| packet.size);
+                ((mixed.packets.len() - count) as u32, mixed.bytes - bytes, first)
+            }
+        }
+    }
+
+    /// Whether only the number of packets is recorded, because they have a common size.
+    pub fn is_uniform(&self) -> bool {
+        self.record == Record::Number && self.mixed().is_none()
     }
 
     fn plain_limit(&self) -> Option<Limit> {
