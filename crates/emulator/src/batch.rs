@@ -1,13 +1,13 @@
 //! Packets for one moment: TCP packets that follow one another are handed to their host as one, as a network card does.
 
-use crate::ipv4;
+use crate::ip;
 use crate::net::Delivery;
-use crate::split::{CWR, FIN, PREFIX, PSH, headers, prefix_of_segments};
+use crate::split::{CWR, FIN, Headers, PREFIX, PSH, headers, prefix_of_segments};
 use faircast_core::time::Time;
 
 /// Maximum number of runs.
 const MAX_RUNS: usize = 64;
-/// Maximum length of an IPv4 packet.
+/// Maximum length of an IP packet.
 const MAX_LENGTH: usize = 65_535;
 /// Flags of TCP that begin or interrupt a stream of data.
 const SYN: u8 = 0x02;
@@ -33,7 +33,7 @@ pub(crate) struct Run {
     bytes: Vec<u8>,
     /// Whether another packet can follow.
     is_open: bool,
-    headers: usize,
+    headers: Headers,
     /// Length of the payload of each packet but the last.
     size: usize,
     /// Sum of the payload for the checksum.
@@ -72,7 +72,10 @@ impl Batch {
 impl Run {
     /// Returns the kernel's header for the write.
     pub(crate) fn prefix(&self) -> [u8; PREFIX] {
-        if self.arrivals.len() > 1 { prefix_of_segments(self.headers, self.size) } else { [0; PREFIX] }
+        match self.arrivals.len() {
+            0 | 1 => [0; PREFIX],
+            _ => prefix_of_segments(&self.bytes, self.headers.all, self.size),
+        }
     }
 
     /// Returns the packet for the write.
@@ -87,10 +90,12 @@ impl Run {
         self.arrivals.push(at);
         self.bytes.clear();
         self.bytes.extend_from_slice(bytes);
-        self.headers = headers(bytes).unwrap_or(bytes.len());
-        self.size = bytes.len() - self.headers;
-        let has_options = bytes[0] & 0x0f != 5;
-        self.is_open = self.size > 0 && !has_options && bytes[33] & (FIN | SYN | RST | PSH | URG | CWR) == 0;
+        let headers = headers(bytes).filter(|it| ip::is_plain(bytes, it.network));
+        self.headers = headers.unwrap_or_default();
+        self.size = bytes.len() - self.headers.all;
+        self.is_open = headers.is_some_and(|it| {
+            self.size > 0 && bytes[it.network + 13] & (FIN | SYN | RST | PSH | URG | CWR) == 0
+        });
         if self.is_open {
             self.sum = sum_of_payload(bytes, self.headers);
         }
@@ -98,41 +103,39 @@ impl Run {
 
     /// Returns whether the host, the protocol, the addresses and the ports are those of a packet.
     fn has_flow_of(&self, delivery: &Delivery<'_>) -> bool {
-        let same = |from: usize, to: usize| self.bytes.get(from..to) == delivery.bytes.get(from..to);
-        self.host == delivery.host && same(9, 10) && same(12, 24)
+        self.host == delivery.host && ip::have_same_flow(&self.bytes, delivery.bytes)
     }
 
     /// Appends a packet of the same flow, if it continues the run.
     fn append(&mut self, delivery: &Delivery<'_>) -> bool {
         let Delivery { at, bytes, .. } = *delivery;
-        let (first, end) = (&self.bytes, self.headers);
-        if !self.is_open || headers(bytes) != Some(end) {
+        let Headers { network, all: end } = self.headers;
+        if !self.is_open || headers(bytes) != Some(self.headers) {
             return false;
         }
-        let so_far = first.len() - end;
-        let same = |from: usize, to: usize| first[from..to] == bytes[from..to];
-        let identification = |of: &[u8]| u16::from_be_bytes([of[4], of[5]]);
-        let sequence = |of: &[u8]| u32::from_be_bytes([of[24], of[25], of[26], of[27]]);
+        let (first, other) = (&self.bytes[network..end], &bytes[network..end]);
+        let so_far = self.bytes.len() - end;
+        let same = |from: usize, to: usize| first[from..to] == other[from..to];
+        let sequence = |tcp: &[u8]| u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]);
         let payload = bytes.len() - end;
         // All of the headers but lengths, identification, sequence number, checksums, PSH and FIN.
-        let follows = same(0, 2)
-            && same(6, 10)
-            && same(28, 33)
-            && (first[33] ^ bytes[33]) & !(PSH | FIN) == 0
-            && same(34, 36)
-            && same(38, end)
-            && identification(bytes) == identification(first).wrapping_add(self.arrivals.len() as u16)
-            && sequence(bytes) == sequence(first).wrapping_add(so_far as u32)
+        let follows = ip::continues(&self.bytes, bytes, self.arrivals.len())
+            && same(8, 13)
+            && (first[13] ^ other[13]) & !(PSH | FIN) == 0
+            && same(14, 16)
+            && same(18, end - network)
+            && sequence(other) == sequence(first).wrapping_add(so_far as u32)
             && (1..=self.size).contains(&payload)
-            && first.len() + payload <= MAX_LENGTH;
+            && self.bytes.len() + payload <= MAX_LENGTH;
         if !follows {
             return false;
         }
-        let sum = sum_of_payload(bytes, end);
+        let flags = other[13];
+        let sum = sum_of_payload(bytes, self.headers);
         let sum = if so_far.is_multiple_of(2) { sum } else { sum.swap_bytes() };
-        self.sum = ipv4::sum(self.sum, &sum.to_be_bytes());
-        self.is_open = payload == self.size && bytes[33] & (PSH | FIN) == 0;
-        self.bytes[33] |= bytes[33];
+        self.sum = ip::sum(self.sum, &sum.to_be_bytes());
+        self.is_open = payload == self.size && flags & (PSH | FIN) == 0;
+        self.bytes[network + 13] |= flags;
         self.bytes.extend_from_slice(&bytes[end..]);
         self.arrivals.push(at);
         true
@@ -142,33 +145,33 @@ impl Run {
     fn finish(&mut self) {
         if self.arrivals.len() > 1 {
             let total = self.bytes.len();
-            let (network, tcp) = self.bytes[..self.headers].split_at_mut(ipv4::FIXED);
-            ipv4::renumber(network, total, 0);
+            let (network, tcp) = self.bytes[..self.headers.all].split_at_mut(self.headers.network);
+            ip::renumber(network, total, 0);
             tcp[16..18].fill(0);
-            let payload =
-                ipv4::sum(self.sum, &ipv4::pseudo_header(network, total - ipv4::FIXED).to_be_bytes());
-            let checksum = !ipv4::sum(payload, tcp);
+            let pseudo_header = ip::pseudo_header(network, ip::TCP, total - network.len());
+            let checksum = !ip::sum(ip::sum(self.sum, &pseudo_header.to_be_bytes()), tcp);
             tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
         }
     }
 }
 
 /// Returns the sum of the payload of a TCP packet, from its checksum and its headers.
-fn sum_of_payload(bytes: &[u8], headers: usize) -> u16 {
-    !ipv4::sum(ipv4::pseudo_header(bytes, bytes.len() - ipv4::FIXED), &bytes[ipv4::FIXED..headers])
+fn sum_of_payload(bytes: &[u8], Headers { network, all }: Headers) -> u16 {
+    !ip::sum(ip::pseudo_header(bytes, ip::TCP, bytes.len() - network), &bytes[network..all])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ipv4::tests::udp;
+    use crate::ip::tests::udp;
     use crate::split::Segments;
-    use crate::split::tests::{ACK, long_packet, seal};
+    use crate::split::tests::{ACK, ENDS, long_packet, seal};
     use proptest::prelude::*;
+    use std::net::IpAddr;
 
     /// Returns the packets that a network card makes of a long packet with this payload.
-    fn segments(payload: &[u8], options: usize, size: usize, flags: u8) -> Vec<Vec<u8>> {
-        let (mut long, mut packets) = (long_packet(payload, options, size, flags), Vec::new());
+    fn segments(ends: [IpAddr; 2], payload: &[u8], options: usize, kind: (usize, u8)) -> Vec<Vec<u8>> {
+        let (mut long, mut packets) = (long_packet(ends, payload, options, kind), Vec::new());
         let mut segments = Segments::new(&mut long);
         while let Some(packet) = segments.next() {
             packets.push(packet.to_vec());
@@ -191,11 +194,13 @@ mod tests {
             options in 0..11usize,
             size in 1..1_500usize,
             is_last: bool,
+            version in 0..2usize,
         ) {
             let flags = ACK | if is_last { PSH | FIN } else { 0 };
-            let packets = segments(&payload, options * 4, size, flags);
+            let (ends, kind) = (ENDS[version], (size, flags));
+            let packets = segments(ends, &payload, options * 4, kind);
             prop_assert_eq!(packets.len(), payload.len().div_ceil(size));
-            let mut whole = long_packet(&payload, options * 4, size, flags).split_off(PREFIX);
+            let mut whole = long_packet(ends, &payload, options * 4, kind).split_off(PREFIX);
             seal(&mut whole);
             prop_assert_eq!(joined(&packets), [(packets.len(), whole)]);
         }
@@ -203,7 +208,11 @@ mod tests {
 
     #[test]
     fn packets_that_differ_are_written_one_by_one() {
-        let packets = segments(&[7; 4_000], 12, 1_000, ACK);
+        ENDS.into_iter().for_each(differing_packets_are_written_one_by_one);
+    }
+
+    fn differing_packets_are_written_one_by_one(ends: [IpAddr; 2]) {
+        let packets = segments(ends, &[7; 4_000], 12, (1_000, ACK));
         let changed = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut second = packets[1].clone();
             change(&mut second);
@@ -211,12 +220,16 @@ mod tests {
             assert_eq!(written[1].1, second, "it is unchanged");
             written.iter().map(|(packets, _)| *packets).collect::<Vec<_>>()
         };
-        assert_eq!(changed(&|packet| ipv4::mark(packet)), [1, 1, 1], "a congestion mark");
-        for (place, field) in [(5, "identification"), (8, "time to live"), (27, "sequence number")] {
-            assert_eq!(changed(&|packet| packet[place] ^= 1), [1, 1, 1], "{field}");
+        assert_eq!(changed(&|packet| ip::mark(packet)), [1, 1, 1], "a congestion mark");
+        let (in_network, tcp): (&[_], _) = match ends[0] {
+            IpAddr::V4(_) => (&[(5, "identification"), (8, "time to live")], 20),
+            IpAddr::V6(_) => (&[(3, "flow label"), (7, "hop limit")], 40),
+        };
+        for (place, field) in in_network.iter().chain(&[(tcp + 7, "sequence number")]) {
+            assert_eq!(changed(&|packet| packet[*place] ^= 1), [1, 1, 1], "{field}");
         }
-        for (place, field) in [(31, "acknowledgement"), (35, "window"), (51, "time"), (33, "FIN")] {
-            let written = changed(&|packet| packet[place] ^= if field == "FIN" { CWR } else { 1 });
+        for (place, field) in [(11, "acknowledgement"), (15, "window"), (31, "time"), (13, "FIN")] {
+            let written = changed(&|packet| packet[tcp + place] ^= if field == "FIN" { CWR } else { 1 });
             assert_eq!(written, [1, 1, 1], "{field}");
         }
         let lost = joined([&packets[0], &packets[2]]);
@@ -226,9 +239,10 @@ mod tests {
 
     #[test]
     fn flows_are_joined_apart_and_stay_in_order() {
-        let packets = segments(&[7; 4_000], 0, 1_000, ACK);
+        let packets = segments(ENDS[0], &[7; 4_000], 0, (1_000, ACK));
         let mut other = packets.clone();
         other.iter_mut().for_each(|packet| packet[21] ^= 1);
+        let newer = segments(ENDS[1], &[7; 4_000], 0, (1_000, ACK));
         let datagram = udp([10, 9, 0, 1], [10, 9, 0, 2], 0, 100);
         let (mut end, mut wrong) = (packets[2].clone(), packets[2].clone());
         end[33] |= PSH;
@@ -240,6 +254,7 @@ mod tests {
             count(&[&packets[0], &other[0], &packets[1], &datagram, &other[1], &datagram, &packets[2]]),
             [3, 2, 1, 1]
         );
+        assert_eq!(count(&[&packets[0], &newer[0], &packets[1], &newer[1]]), [2, 2]);
         assert_eq!(count(&[&packets[0], &packets[1], &end, &packets[3]]), [3, 1], "PSH ends a run");
         let whole = &joined([&packets[0], &packets[1], &wrong])[0].1;
         let mut right = whole.clone();

@@ -3,14 +3,14 @@
 //! Every host is a network namespace with a TUN device. The emulator reads each packet that the kernel of a host sends. The
 //! packet passes the links of its path (`faircast_aqm::Link`, the code of the simulator). At its time of arrival the packet is
 //! written to the device of the destination host. Multicast follows a tree of shortest paths to the hosts that have
-//! joined the group, by the IGMP messages of their kernels, or to the hosts that the [`EmulationPlan`] lists. The kernel's TCP and real multicast therefore experience the round-trip times, queues and
+//! joined the group, by the messages of IGMP and MLD of their kernels, or to the hosts that the [`EmulationPlan`] lists. The kernel's TCP and real multicast therefore experience the round-trip times, queues and
 //! congestion marks of the plan.
 //!
 //! | module | content |
 //! |---|---|
 //! | [`plan`] | the emulated network and its text form |
 //! | [`net`] | routes, links and packets in transit; without clock and devices |
-//! | [`ipv4`] | fields of packets that the emulator reads and changes |
+//! | [`ip`] | fields of packets that the emulator reads and changes |
 //! | [`run`] | devices and clock |
 //! | `split` `batch` | packets that hosts hand over as one, and get as one |
 //! | `samples` | states of the network at regular times |
@@ -19,8 +19,8 @@
 //! Emulated routers are invisible to IP, as switches are: they do not decrement the time to live.
 
 mod batch;
-mod igmp;
-pub mod ipv4;
+pub mod ip;
+mod memberships;
 pub mod net;
 pub mod plan;
 mod routes;

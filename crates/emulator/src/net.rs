@@ -4,10 +4,11 @@
 //! arrived at hosts, one by one. A packet enters its next link exactly when it leaves the previous link, even if the driver calls
 //! late. The lateness of the driver therefore affects only the delivery to the host and does not add up.
 
+use crate::ip;
+use crate::memberships::Message;
 use crate::plan::{EmulationPlan, PlanError};
 use crate::routes::{Goal, Ignored, Routes};
 use crate::samples::{LinkSample, Tally};
-use crate::{igmp, ipv4};
 use faircast_aqm::{Dequeued, Ecn, Link, LinkCounts, LossCause, LossSpec, OfferResult, Ticket};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
@@ -15,7 +16,7 @@ use faircast_topology::{Edge, NodeId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 /// Maximum time by which an arrival at a router may be processed late. It limits the work of one call.
@@ -26,8 +27,8 @@ const LOOK_AHEAD: Span = Span::from_millis(1);
 pub struct Entries {
     /// Packets that entered the network.
     pub taken: u64,
-    /// Packets that are not IPv4.
-    pub not_ipv4: u64,
+    /// Packets that are not IP.
+    pub not_ip: u64,
     /// Packets longer than the MTU.
     pub too_long: u64,
     /// Packets for the local network only.
@@ -140,7 +141,7 @@ pub struct Net {
     marked_copy: Vec<u8>,
     entries: Entries,
     /// Indices into `tallies` by host, destination and port.
-    watched: BTreeMap<(usize, Ipv4Addr, u16), usize>,
+    watched: BTreeMap<(usize, IpAddr, u16), usize>,
     tallies: Vec<Tally>,
     taps: Taps,
 }
@@ -204,11 +205,11 @@ struct Slot {
     ecn: Ecn,
     goal: Goal,
     /// Destination and port.
-    end: (Ipv4Addr, u16),
+    end: (IpAddr, u16),
 }
 
 impl Packets {
-    fn insert(&mut self, bytes: &[u8], header: &ipv4::Header, goal: Goal, mtu: u16) -> u32 {
+    fn insert(&mut self, bytes: &[u8], header: &ip::Header, goal: Goal, mtu: u16) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             let bytes = Vec::with_capacity(usize::from(mtu));
             let end = (header.destination, header.port);
@@ -283,7 +284,7 @@ impl Net {
 
     /// Counts the packets that reach a host for this destination and port, beginning now. Returns the index of the count in
     /// [`Net::watched`].
-    pub fn watch(&mut self, host: usize, destination: Ipv4Addr, port: u16) -> usize {
+    pub fn watch(&mut self, host: usize, destination: IpAddr, port: u16) -> usize {
         let next = self.tallies.len();
         let index = *self.watched.entry((host, destination, port)).or_insert(next);
         self.tallies.resize(next.max(index + 1), Tally::default());
@@ -324,7 +325,7 @@ impl Net {
         let entered = self.try_enter(now, host, bytes);
         *match entered {
             Ok(()) => &mut self.entries.taken,
-            Err(Ignored::NotIpv4) => &mut self.entries.not_ipv4,
+            Err(Ignored::NotIp) => &mut self.entries.not_ip,
             Err(Ignored::TooLong) => &mut self.entries.too_long,
             Err(Ignored::LocalOnly) => &mut self.entries.local_only,
             Err(Ignored::NoWay) => &mut self.entries.no_way,
@@ -337,9 +338,9 @@ impl Net {
         if bytes.len() > usize::from(self.mtu) {
             return Err(Ignored::TooLong);
         }
-        let header = ipv4::parse(bytes).ok_or(Ignored::NotIpv4)?;
-        if let Some(message) = ipv4::payload(bytes, igmp::PROTOCOL) {
-            self.routes.report(now, host, message);
+        let header = ip::parse(bytes).ok_or(Ignored::NotIp)?;
+        if let Some(message) = Message::of(bytes) {
+            self.routes.report(now, host, &message);
             return Err(Ignored::LocalOnly);
         }
         let goal = self.routes.goal(now, host, header.destination)?;
@@ -432,7 +433,7 @@ impl Net {
     ///
     /// # Panics
     /// Panics if the host does not exist.
-    pub fn has_joined(&self, host: usize, group: Ipv4Addr) -> bool {
+    pub fn has_joined(&self, host: usize, group: IpAddr) -> bool {
         self.routes.has_joined(host, group)
     }
 
@@ -484,7 +485,7 @@ impl Net {
         }
         self.marked_copy.clear();
         self.marked_copy.extend_from_slice(&packet.bytes);
-        ipv4::mark(&mut self.marked_copy);
+        ip::mark(&mut self.marked_copy);
         &self.marked_copy
     }
 

@@ -14,9 +14,10 @@
 //! link r right rate=10M delay=20ms queue=droptail,50 loss=bernoulli,0.01 jitter=1ms back rate=1M delay=20ms
 //! ```
 //!
-//! A host without an address gets an address of 10.9.0.0/16 that is derived from its index. `netns` is the name of its network
+//! A host without an address gets an address of 10.9.0.0/16 that is derived from its index, and each host gets an address of
+//! fd09::/64 in the same way. `netns` is the name of its network
 //! namespace. Without `netns` the host is in the emulator's namespace. `groups` lists the groups of which the host is a member:
-//! `all`, `none` (the default), `joined` (by its IGMP messages) or addresses joined by `+`. Emulated links are more regular than real hosts. Without `jitter=` a
+//! `all`, `none` (the default), `joined` (by its messages of IGMP and MLD) or addresses joined by `+`. Emulated links are more regular than real hosts. Without `jitter=` a
 //! full drop-tail queue may always drop packets of the same flow, because the packets of this flow always arrive at the same time
 //! after a departure.
 
@@ -24,7 +25,7 @@ use crate::trees::Latencies;
 use faircast_aqm::LinkSpec;
 use faircast_topology::memory::{self, Estimate, TooLarge};
 use faircast_topology::{Dialect, LineError, NodeId, TextError, Topology, Words};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Plan of an emulation.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +42,7 @@ pub struct EmulationPlan {
     /// Treatment of groups without members.
     pub unknown: Unknown,
     /// First and last group, with the latencies of these groups and those between; other groups have none.
-    pub latencies: Vec<(Ipv4Addr, Ipv4Addr, Latencies)>,
+    pub latencies: Vec<(IpAddr, IpAddr, Latencies)>,
     pub(crate) topology: Topology,
     /// The hosts in the order of their nodes.
     pub(crate) hosts: Vec<Host>,
@@ -52,6 +53,8 @@ pub struct EmulationPlan {
 pub struct Host {
     /// IPv4 address.
     pub address: Ipv4Addr,
+    /// IPv6 address, which the host has if [`EmulationPlan::has_ipv6`] is true.
+    pub address6: Ipv6Addr,
     /// Name of the network namespace of the host; `None` for the emulator's namespace.
     pub namespace: Option<String>,
     /// Groups of which the host is a member.
@@ -67,8 +70,8 @@ pub enum Groups {
     /// All groups.
     All,
     /// Only these groups.
-    These(Vec<Ipv4Addr>),
-    /// The groups that the host joins, by its IGMP messages.
+    These(Vec<IpAddr>),
+    /// The groups that the host joins, by its messages of IGMP and MLD.
     Joined,
 }
 
@@ -78,7 +81,7 @@ pub enum Unknown {
     /// Their packets are dropped, as by routers.
     #[default]
     Prune,
-    /// Their packets reach all hosts, as over switches without IGMP snooping.
+    /// Their packets reach all hosts, as over switches without snooping.
     Flood,
 }
 
@@ -96,7 +99,7 @@ pub enum PlanError {
         /// Name of the second host.
         second: String,
         /// The address of both hosts.
-        address: Ipv4Addr,
+        address: IpAddr,
     },
     /// The emulation would exceed its maximum memory.
     #[error(
@@ -130,7 +133,7 @@ impl From<Topology> for EmulationPlan {
 
 impl Groups {
     /// Returns the groups in the list.
-    pub(crate) fn listed(&self) -> &[Ipv4Addr] {
+    pub(crate) fn listed(&self) -> &[IpAddr] {
         match self {
             Groups::These(groups) => groups,
             Groups::None | Groups::All | Groups::Joined => &[],
@@ -139,12 +142,19 @@ impl Groups {
 }
 
 impl Host {
-    /// Returns a host with an address by its index, counted from 0. The host is in the emulator's namespace and a member of no
+    /// Returns a host with addresses by its index, counted from 0. The host is in the emulator's namespace and a member of no
     /// group.
     fn at_place(place: usize) -> Host {
         let number = place as u32 % 0xffff + 1;
         let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 9, 0, 0).to_bits() + number);
-        Host { address, namespace: None, groups: Groups::None }
+        let address6 =
+            Ipv6Addr::from_bits(Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 0).to_bits() + u128::from(number));
+        Host { address, address6, namespace: None, groups: Groups::None }
+    }
+
+    /// Returns the addresses of both versions.
+    pub(crate) fn addresses(&self) -> [IpAddr; 2] {
+        [self.address.into(), self.address6.into()]
     }
 }
 
@@ -163,11 +173,17 @@ impl EmulationPlan {
         }
     }
 
-    /// Adds a host. `namespace` is the name of its network namespace, or `None` for the emulator's namespace.
+    /// Returns whether hosts have IPv6 addresses, if their kernel has IPv6: the MTU must be 1280 bytes or more (RFC 8200, 5).
+    pub const fn has_ipv6(&self) -> bool {
+        self.mtu >= 1280
+    }
+
+    /// Adds a host, whose IPv6 address is derived from its index. `namespace` is the name of its network namespace, or `None` for the emulator's namespace.
     pub fn host(&mut self, name: &str, address: Ipv4Addr, namespace: Option<&str>, groups: Groups) -> NodeId {
         let node = self.topology.host();
         self.topology.rename(node, name);
-        self.hosts.push(Host { address, namespace: namespace.map(str::to_owned), groups });
+        let host = Host::at_place(self.hosts.len());
+        self.hosts.push(Host { address, namespace: namespace.map(str::to_owned), groups, ..host });
         node
     }
 
@@ -262,8 +278,8 @@ impl Dialect for EmulationPlan {
 
 fn read_groups(list: &str) -> Result<Groups, LineError> {
     let group = |text: &str| {
-        let address = text.parse::<Ipv4Addr>().ok().filter(Ipv4Addr::is_multicast);
-        let expected = "`all`, `none`, `joined` or IPv4 multicast addresses joined by `+`";
+        let address = text.parse().ok().filter(IpAddr::is_multicast);
+        let expected = "`all`, `none`, `joined` or multicast addresses joined by `+`";
         address.ok_or_else(|| LineError::Value { value: text.into(), expected })
     };
     match list {
@@ -288,13 +304,13 @@ mod tests {
             overhead 18
             seed 7
             host left 10.9.0.1
-            host right 10.9.0.2 netns=there groups=239.1.2.3+239.1.2.4
+            host right 10.9.0.2 netns=there groups=239.1.2.3+ff15::4
             router r
             link left r
             link r right rate=10M delay=20ms queue=droptail,50 jitter=1ms back rate=500k loss=bernoulli,0.25";
         let mut plan = EmulationPlan { mtu: 1400, overhead: 18, seed: 7, ..EmulationPlan::new() };
         let left = plan.host("left", Ipv4Addr::new(10, 9, 0, 1), None, Groups::None);
-        let groups = [Ipv4Addr::new(239, 1, 2, 3), Ipv4Addr::new(239, 1, 2, 4)];
+        let groups = ["239.1.2.3", "ff15::4"].map(|group| group.parse().expect("an address"));
         let there = Groups::These(groups.into());
         let right = plan.host("right", Ipv4Addr::new(10, 9, 0, 2), Some("there"), there);
         let r = plan.router("r");
@@ -343,8 +359,10 @@ mod tests {
         for (name, host) in plan.hosts_mut() {
             host.namespace = Some(name);
         }
-        let places: Vec<_> = plan.hosts().map(|(_, host)| (host.address, host.namespace.clone())).collect();
-        let address = |last| Ipv4Addr::new(10, 9, 0, last);
+        let places: Vec<_> =
+            plan.hosts().map(|(_, host)| (host.addresses(), host.namespace.clone())).collect();
+        let address =
+            |last: u8| [[10, 9, 0, last].into(), Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, last.into()).into()];
         assert_eq!(places, [(address(1), Some("a".into())), (address(2), Some("b".into()))]);
     }
 }

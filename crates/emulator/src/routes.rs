@@ -1,12 +1,13 @@
 //! Routes: the shortest paths to every host, and trees to the members of groups.
 
-use crate::igmp::Memberships;
-use crate::plan::{EmulationPlan, Groups, PlanError, Unknown};
+use crate::ip;
+use crate::memberships::{Memberships, Message};
+use crate::plan::{EmulationPlan, Groups, Host, PlanError, Unknown};
 use crate::trees::{Latencies, Tree};
 use faircast_core::time::Time;
 use faircast_topology::{NodeId, Topology, Trees};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Value for "no link".
 const NONE: u32 = u32::MAX;
@@ -23,11 +24,11 @@ pub(crate) enum Goal {
 /// Reason for ignoring a packet of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ignored {
-    /// The packet is not IPv4, or does not have the stated length.
-    NotIpv4,
+    /// The packet is not IP, or does not have the stated length.
+    NotIp,
     /// The packet is longer than the MTU of the plan.
     TooLong,
-    /// The packet is for the local network only (224.0.0.0/24 or broadcast).
+    /// The packet is for the local network only (such as 224.0.0.0/24, ff02::/16 or broadcast).
     LocalOnly,
     /// No host has the destination address, no host is a member of the group, or there is no path.
     NoWay,
@@ -39,7 +40,7 @@ pub enum Ignored {
 const MAX_TREES: usize = 10_000;
 const MAX_LISTED: usize = 10_000;
 /// Stands for the groups that are not listed.
-const OTHERS: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
+const OTHERS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// Routes of packets. The number of a link is its index in [`EmulationPlan::link_names`]. The number of a host is its index among
 /// the hosts.
@@ -50,21 +51,23 @@ pub(crate) struct Routes {
     /// Node of each host. `host_at` is the inverse.
     node_of: Vec<NodeId>,
     host_at: Vec<Option<usize>>,
-    addresses: Vec<Ipv4Addr>,
+    /// Addresses of each host. `host_of` is the inverse.
+    addresses: Vec<[IpAddr; 2]>,
+    host_of: BTreeMap<IpAddr, u32>,
     /// The next link from each node towards each host.
     next: Vec<u32>,
     /// Groups of each host by the plan, and memberships by reports.
     groups: Vec<Groups>,
     joined: Vec<Memberships>,
     /// Times of joins after the last [`Routes::settle`], by host and group.
-    since: BTreeMap<(usize, Ipv4Addr), Time>,
+    since: BTreeMap<(usize, IpAddr), Time>,
     /// The groups that a host lists or has joined. All other groups have the same members.
-    listed: BTreeSet<Ipv4Addr>,
+    listed: BTreeSet<IpAddr>,
     unknown: Unknown,
     /// First and last group, with the latencies of these groups and those between.
-    latencies: Vec<(Ipv4Addr, Ipv4Addr, Latencies)>,
+    latencies: Vec<(IpAddr, IpAddr, Latencies)>,
     /// The trees that packets have used, by source and group; [`OTHERS`] stands for all groups that are not listed.
-    tree_of: BTreeMap<(usize, Ipv4Addr), u32>,
+    tree_of: BTreeMap<(usize, IpAddr), u32>,
     trees: Vec<Tree>,
 }
 
@@ -80,7 +83,11 @@ impl Routes {
         let mut routes = Routes {
             topology: topology.clone(),
             nodes: topology.nodes(),
-            addresses: plan.hosts.iter().map(|host| host.address).collect(),
+            host_of: (0..)
+                .zip(&plan.hosts)
+                .flat_map(|(number, host)| host.addresses().map(|it| (it, number)))
+                .collect(),
+            addresses: plan.hosts.iter().map(Host::addresses).collect(),
             groups: plan.hosts.iter().map(|host| host.groups.clone()).collect(),
             joined: vec![Memberships::default(); plan.hosts.len()],
             node_of,
@@ -104,8 +111,8 @@ impl Routes {
         Ok(routes)
     }
 
-    /// Applies an IGMP message of a host.
-    pub(crate) fn report(&mut self, now: Time, host: usize, message: &[u8]) {
+    /// Applies a message of a host about its memberships.
+    pub(crate) fn report(&mut self, now: Time, host: usize, message: &Message<'_>) {
         for changed in self.joined[host].apply(message) {
             if self.listed.len() < MAX_LISTED {
                 self.listed.insert(changed);
@@ -126,7 +133,7 @@ impl Routes {
     }
 
     /// Returns whether a host has joined a group, apart from latencies.
-    pub(crate) fn has_joined(&self, host: usize, group: Ipv4Addr) -> bool {
+    pub(crate) fn has_joined(&self, host: usize, group: IpAddr) -> bool {
         self.joined[host].has(group)
     }
 
@@ -137,8 +144,8 @@ impl Routes {
     }
 
     /// Returns the destination of a packet from this host: another host or a tree.
-    pub(crate) fn goal(&mut self, now: Time, source: usize, destination: Ipv4Addr) -> Result<Goal, Ignored> {
-        if destination.is_broadcast() || destination.octets()[..3] == [224, 0, 0] {
+    pub(crate) fn goal(&mut self, now: Time, source: usize, destination: IpAddr) -> Result<Goal, Ignored> {
+        if ip::is_local(destination) {
             return Err(Ignored::LocalOnly);
         }
         let node = self.node_of(source);
@@ -146,13 +153,12 @@ impl Routes {
             let tree = self.tree(now, source, destination)?;
             return self.branch(now, tree, node, &mut 0).map(|_| Goal::Tree(tree)).ok_or(Ignored::NoWay);
         }
-        let host =
-            self.addresses.iter().position(|address| *address == destination).ok_or(Ignored::NoWay)? as u32;
+        let host = *self.host_of.get(&destination).ok_or(Ignored::NoWay)?;
         if self.towards(host, node) == NONE { Err(Ignored::NoWay) } else { Ok(Goal::Host(host)) }
     }
 
     /// Returns the number of the tree from a source to the members of a group. Packets on their way follow a tree that changes.
-    fn tree(&mut self, now: Time, source: usize, group: Ipv4Addr) -> Result<u32, Ignored> {
+    fn tree(&mut self, now: Time, source: usize, group: IpAddr) -> Result<u32, Ignored> {
         let group = if self.listed.contains(&group) { group } else { OTHERS };
         if let Some(tree) = self.tree_of.get(&(source, group)) {
             return Ok(*tree);
@@ -182,7 +188,7 @@ impl Routes {
     }
 
     /// Returns a tree without members from a source to all hosts that it reaches.
-    fn grown(&self, source: usize, group: Ipv4Addr) -> Tree {
+    fn grown(&self, source: usize, group: IpAddr) -> Tree {
         let node = self.node_of(source);
         let is_reached = |host: &usize| *host != source && self.towards(*host as u32, node) != NONE;
         let hosts: Vec<_> = (0..self.hosts()).filter(is_reached).map(|host| self.node_of[host]).collect();
@@ -197,19 +203,22 @@ impl Routes {
     }
 
     /// Returns whether a host receives packets of this source to this group, apart from latencies.
-    fn gets(&self, host: usize, source: usize, group: Ipv4Addr) -> bool {
+    fn gets(&self, host: usize, source: usize, group: IpAddr) -> bool {
         let is_reached = host != source && self.towards(host as u32, self.node_of(source)) != NONE;
         let is_member = || match &self.groups[host] {
             Groups::None => false,
             Groups::All => true,
             Groups::These(groups) => groups.contains(&group),
-            Groups::Joined => self.joined[host].receives(self.addresses[source], group),
+            Groups::Joined => {
+                let source = self.addresses[source][usize::from(group.is_ipv6())];
+                self.joined[host].receives(source, group)
+            }
         };
         is_reached && (is_member() || self.unknown == Unknown::Flood && !self.is_known(group))
     }
 
     /// Returns whether a host is a member of a group.
-    fn is_known(&self, group: Ipv4Addr) -> bool {
+    fn is_known(&self, group: IpAddr) -> bool {
         self.joined.iter().any(|joined| joined.has(group))
             || self.groups.iter().any(|groups| groups.listed().contains(&group))
     }
@@ -253,7 +262,8 @@ impl Routes {
 
 /// Checks that there are hosts and that their addresses differ.
 fn check(plan: &EmulationPlan) -> Result<(), PlanError> {
-    let mut named: Vec<_> = plan.hosts().map(|(name, host)| (host.address, name)).collect();
+    let of_host = |(name, host): (String, &Host)| host.addresses().map(|address| (address, name.clone()));
+    let mut named: Vec<_> = plan.hosts().flat_map(of_host).collect();
     named.sort();
     if let Some(pair) = named.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         let (first, second, address) = (pair[0].1.clone(), pair[1].1.clone(), pair[0].0);

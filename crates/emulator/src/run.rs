@@ -16,7 +16,7 @@ use faircast_core::time::{Span, Time};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -176,7 +176,7 @@ impl Emulator {
         let net = Net::new(plan)?;
         let mut tuns = Vec::new();
         for ((name, host), namespace) in plan.hosts().zip(namespaces) {
-            let make = || make_device(&name, host.address, plan.mtu);
+            let make = || make_device(&name, host, plan);
             tuns.push(match namespace {
                 None => make()?,
                 Some(namespace) => namespace
@@ -211,7 +211,7 @@ impl Emulator {
 
     /// Counts the packets that reach a host for this destination and port, beginning now. Returns the index of the count in
     /// [`Emulator::watched`].
-    pub fn watch(&mut self, host: usize, destination: Ipv4Addr, port: u16) -> usize {
+    pub fn watch(&mut self, host: usize, destination: IpAddr, port: u16) -> usize {
         self.net.watch(host, destination, port)
     }
 
@@ -253,7 +253,7 @@ impl Emulator {
     ///
     /// # Panics
     /// Panics if the host does not exist.
-    pub fn has_joined(&self, host: usize, group: Ipv4Addr) -> bool {
+    pub fn has_joined(&self, host: usize, group: IpAddr) -> bool {
         self.net.has_joined(host, group)
     }
 
@@ -367,16 +367,23 @@ impl Emulator {
 }
 
 /// Makes the device of a host in the network namespace of the calling thread.
-fn make_device(name: &str, address: Ipv4Addr, mtu: u16) -> Result<Tun, EmulatorError> {
+fn make_device(name: &str, host: &Host, plan: &EmulationPlan) -> Result<Tun, EmulatorError> {
     let tun =
         Tun::open(INTERFACE).map_err(|source| EmulatorError::Device { host: name.to_owned(), source })?;
-    for command in [
+    let (Host { address, address6, .. }, mtu) = (host, plan.mtu);
+    let mut commands = vec![
         format!("link set {INTERFACE} mtu {mtu} txqueuelen 4000 addrgenmode none"),
         format!("address add {address}/16 dev {INTERFACE}"),
         format!("link set {INTERFACE} up"),
         format!("route replace default dev {INTERFACE}"),
         format!("route replace multicast 224.0.0.0/4 dev {INTERFACE}"),
-    ] {
+    ];
+    if plan.has_ipv6() && is_ipv6_on() {
+        // Names lead to IPv4 addresses first, because the IPv6 address is deprecated (RFC 6724, 6).
+        commands.push(format!("address add {address6}/64 dev {INTERFACE} nodad preferred_lft 0"));
+        commands.push(format!("route replace ::/0 dev {INTERFACE}"));
+    }
+    for command in commands {
         let refused =
             |why: String| EmulatorError::SetUp { host: name.into(), command: format!("ip {command}"), why };
         let done =
@@ -388,14 +395,19 @@ fn make_device(name: &str, address: Ipv4Addr, mtu: u16) -> Result<Tun, EmulatorE
     Ok(tun)
 }
 
+/// Returns whether the kernel has IPv6.
+fn is_ipv6_on() -> bool {
+    UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok()
+}
+
 /// Prints a table of the links and a line about lateness.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Entries { taken, not_ipv4, too_long, local_only, no_way, no_room, delivered } = self.entries;
+        let Entries { taken, not_ip, too_long, local_only, no_way, no_room, delivered } = self.entries;
         writeln!(f, "packets  taken={taken} delivered={delivered} refused={}", self.refused)?;
         writeln!(
             f,
-            "ignored  not_ipv4={not_ipv4} too_long={too_long} local_only={local_only} no_way={no_way} no_room={no_room}"
+            "ignored  not_ip={not_ip} too_long={too_long} local_only={local_only} no_way={no_way} no_room={no_room}"
         )?;
         for (name, counts) in &self.links {
             let LinkCounts { offered, accepted, accepted_bytes, overflow, early, marked, lost } = counts;

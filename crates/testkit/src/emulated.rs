@@ -67,7 +67,7 @@ impl EmulatedLab {
             let forget = "net.ipv4.tcp_no_metrics_save=1";
             run("ip", &["netns", "exec", &namespace, "sysctl", "-qw", forget], LIMIT)?;
             let node = Node::new(namespace.clone(), hosts.len() as u16 + 1, String::new());
-            (host.address, host.namespace) = (node.ipv4(), Some(namespace));
+            (host.address, host.address6, host.namespace) = (node.ipv4(), node.ipv6(), Some(namespace));
             hosts.push((name, node));
         }
         let mut emulator = Emulator::new(&plan)?;

@@ -22,6 +22,7 @@ pub struct TcpFlow {
     lasts: Duration,
     port: u16,
     most_mbps: Option<u32>,
+    over_ipv6: bool,
 }
 
 /// A running TCP flow.
@@ -55,13 +56,19 @@ impl Congestion {
 impl TcpFlow {
     /// Returns a flow with unlimited data and this duration, rounded down to whole seconds.
     pub fn new(congestion: Congestion, lasts: Duration) -> TcpFlow {
-        TcpFlow { congestion, lasts, port: 5201, most_mbps: None }
+        TcpFlow { congestion, lasts, port: 5201, most_mbps: None, over_ipv6: false }
     }
 
     /// Sets another port. Simultaneous flows to one host need different ports.
     #[must_use]
     pub fn port(self, port: u16) -> TcpFlow {
         TcpFlow { port, ..self }
+    }
+
+    /// Uses the IPv6 addresses of the hosts.
+    #[must_use]
+    pub fn over_ipv6(self) -> TcpFlow {
+        TcpFlow { over_ipv6: true, ..self }
     }
 
     /// Limits the rate of the application's data, in Mbit/s.
@@ -78,7 +85,7 @@ impl TcpFlow {
         let (port, seconds) = (self.port.to_string(), self.lasts.as_secs().to_string());
         let mut server = to.start("iperf3", &["-s", "-1", "-p", &port, "--forceflush"])?;
         server.wait_for("listening", Duration::from_secs(5))?;
-        let target = to.ipv4().to_string();
+        let target = if self.over_ipv6 { to.ipv6().to_string() } else { to.ipv4().to_string() };
         let congestion = self.congestion.name();
         let most = self.most_mbps.map(|mbps| format!("{mbps}M"));
         let mut args = vec!["-c", &target, "-p", &port, "-t", &seconds, "-C", congestion, "-J"];

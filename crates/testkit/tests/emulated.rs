@@ -1,7 +1,9 @@
 //! Emulated links between network namespaces. The tests check results with wide time margins. The benchmarks measure exact times.
 
+use faircast_core::time::Span;
+use faircast_emulator::{EmulationPlan, Latencies};
 use faircast_testkit::{Congestion, EmulatedLab, KitError, Node, TcpFlow, require_root};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 70, 2);
@@ -50,13 +52,15 @@ fn packets_are_delayed_by_their_links() {
 fn tcp_flow_gets_the_capacity_of_the_link() {
     let Some(root) = require_root() else { return };
     let text = "host a\nhost b\nlink a b rate=10M delay=10ms queue=droptail,40";
-    let lab = must(EmulatedLab::start(&root, text));
     let flow = TcpFlow::new(Congestion::Reno, Duration::from_secs(5));
-    let result = must(flow.run(lab.host("a"), lab.host("b")));
-    let report = must(lab.stop());
-    assert!((7e6..9.8e6).contains(&result.goodput_bps), "{result:?}; {report}");
-    let (_, forth) = &report.links[0];
-    assert!(forth.overflow > 0 && forth.accepted_bytes < 10_500_000, "{report}");
+    for flow in [flow, flow.over_ipv6()] {
+        let lab = must(EmulatedLab::start(&root, text));
+        let result = must(flow.run(lab.host("a"), lab.host("b")));
+        let report = must(lab.stop());
+        assert!((7e6..9.8e6).contains(&result.goodput_bps), "{result:?}; {report}");
+        let (_, forth) = &report.links[0];
+        assert!(forth.overflow > 0 && forth.accepted_bytes < 10_500_000, "{report}");
+    }
 }
 
 /// Needs a kernel: TUN devices.
@@ -98,6 +102,52 @@ fn multicast_datagram_is_copied_to_every_member() {
     assert!(offered.contains(&("r>s", 1)) && offered.contains(&("s>d", 0)), "{report}");
 }
 
+/// Needs a kernel: MLD, and multicast over IPv6 through TUN devices.
+#[test]
+fn ipv6_group_reaches_a_host_from_its_join_to_its_leave() {
+    const GROUP_6: Ipv6Addr = Ipv6Addr::new(0xff3e, 0, 0, 0, 0, 0, 0x70, 2);
+    let Some(root) = require_root() else { return };
+    let text = "host source\nhost a groups=joined\nhost b groups=joined\nrouter r
+        link source r\nlink r a delay=5ms\nlink r b delay=5ms";
+    let mut plan = EmulationPlan::parse(text).expect("a sound plan");
+    let latencies = Latencies { join: Span::from_millis(300), leave: Span::from_millis(100) };
+    plan.latencies.push((GROUP_6.into(), GROUP_6.into(), latencies));
+    let lab = must(EmulatedLab::of(&root, plan));
+    let socket = |name: &str, port: u16| {
+        let bind = || UdpSocket::bind((Ipv6Addr::UNSPECIFIED, port)).expect("the port is free");
+        let socket = must(lab.host(name).inside(bind));
+        socket.set_read_timeout(Some(Duration::from_millis(20))).expect("not zero");
+        socket
+    };
+    let (speaker, a, b) = (socket("source", 0), socket("a", 5777), socket("b", 5777));
+    let (mut sent, mut bytes) = (0, [0; 16]);
+    let mut arrives = |at: &UdpSocket| {
+        sent += 1;
+        speaker.send_to(b"to all", (GROUP_6, 5777)).expect("there is a multicast route");
+        at.recv_from(&mut bytes).is_ok()
+    };
+    assert!(!arrives(&a), "nobody has joined");
+    for (member, links) in [(&a, 2), (&b, 1)] {
+        let begin = Instant::now();
+        member.join_multicast_v6(&GROUP_6, 0).expect("there is a multicast route");
+        while !arrives(member) {
+            assert!(begin.elapsed() < SOON, "the group does not reach its member");
+        }
+        let least = Duration::from_millis(300) * links;
+        assert!(begin.elapsed() >= least, "each link has its latency: {:?}", begin.elapsed());
+    }
+    a.leave_multicast_v6(&GROUP_6, 0).expect("it is a member");
+    let begin = Instant::now();
+    let mut later = 0;
+    while later < 50 {
+        assert!(begin.elapsed() < SOON, "the group does not reach its member");
+        later += u32::from(arrives(&b) && begin.elapsed() > Duration::from_secs(1));
+    }
+    let report = must(lab.stop());
+    let offered = |name: &str| report.links.iter().find(|(link, _)| link == name).map(|(_, it)| it.offered);
+    assert!(offered("r>a") < Some(sent - 50) && offered("r>b") >= Some(50), "{sent} sent: {report}");
+}
+
 /// Needs a kernel: ECN of Linux' TCP.
 #[test]
 fn red_marks_packets_of_a_tcp_flow_that_negotiated_ecn() {
@@ -121,14 +171,17 @@ fn red_marks_packets_of_a_tcp_flow_that_negotiated_ecn() {
 fn packets_that_arrive_together_reach_tcp_as_one() {
     let Some(root) = require_root() else { return };
     let text = "host a\nhost b\nlink a b delay=5ms";
-    let lab = must(EmulatedLab::shared(&root, text));
     let flow = TcpFlow::new(Congestion::Reno, Duration::from_secs(1));
-    let result = must(flow.run(lab.host("a"), lab.host("b")));
-    let seen = must(lab.host("b").run("cat", &["/proc/net/snmp"], SOON)).stdout;
-    let report = must(lab.stop());
-    let (packets, taken) = (report.links[0].1.accepted, counter(&seen, "Tcp:", "InSegs"));
-    assert!(packets > 2_000 && taken > 0 && taken < packets * 3 / 4, "{taken}: {result:?}; {report}");
-    assert_eq!((counter(&seen, "Tcp:", "InCsumErrors"), report.entries.too_long, report.refused), (0, 0, 0));
+    for flow in [flow, flow.over_ipv6()] {
+        let lab = must(EmulatedLab::shared(&root, text));
+        let result = must(flow.run(lab.host("a"), lab.host("b")));
+        let seen = must(lab.host("b").run("cat", &["/proc/net/snmp"], SOON)).stdout;
+        let report = must(lab.stop());
+        let (packets, taken) = (report.links[0].1.accepted, counter(&seen, "Tcp:", "InSegs"));
+        assert!(packets > 2_000 && taken > 0 && taken < packets * 3 / 4, "{taken}: {result:?}; {report}");
+        let faults = (counter(&seen, "Tcp:", "InCsumErrors"), report.entries.too_long, report.refused);
+        assert_eq!(faults, (0, 0, 0));
+    }
 }
 
 /// Returns a counter of `IpExt` in `/proc/net/netstat`.

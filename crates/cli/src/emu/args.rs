@@ -59,7 +59,7 @@ pub struct Building {
 pub enum UnknownGroups {
     /// They are dropped, as by routers
     Prune,
-    /// They reach all hosts, as over switches without IGMP snooping
+    /// They reach all hosts, as over switches without snooping
     Flood,
 }
 

@@ -247,7 +247,12 @@ mod tests {
     use super::*;
 
     fn split(line: &str) -> Result<Vec<(String, String)>, String> {
-        let host = |name: &str| HostState { name: name.into(), address: [10, 9, 0, 1].into(), descriptor: 3 };
+        let host = |name: &str| HostState {
+            name: name.into(),
+            address: [10, 9, 0, 1].into(),
+            address6: None,
+            descriptor: 3,
+        };
         let words: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
         let found = programs(&words, &[host("a"), host("b.1")]).map_err(|error| error.to_string())?;
         let text = |program: Program| {

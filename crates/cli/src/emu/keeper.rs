@@ -6,14 +6,14 @@ use super::capture::{Capture, CaptureOrder};
 use crate::failure::Failure;
 use faircast_core::time::Span;
 use faircast_emulator::{
-    Change, EmulationPlan, Emulator, Latencies, LinkSample, Namespace, Report, Sample, Tally, Unknown,
+    Change, EmulationPlan, Emulator, Host, Latencies, LinkSample, Namespace, Report, Sample, Tally, Unknown,
     sandbox,
 };
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
@@ -106,6 +106,8 @@ pub struct Sampled {
 pub struct HostState {
     pub name: String,
     pub address: Ipv4Addr,
+    /// `None` if hosts have no IPv6.
+    pub address6: Option<Ipv6Addr>,
     /// Descriptor of the keeper for the network namespace.
     pub descriptor: i32,
 }
@@ -250,7 +252,7 @@ impl Keeper {
         }
         let latencies = order.latencies.iter().map(|(first, last, join, leave)| {
             let [join, leave] = [join, leave].map(|seconds| Span::from_secs_f64(*seconds));
-            (*first, *last, Latencies { join, leave })
+            ((*first).into(), (*last).into(), Latencies { join, leave })
         });
         plan.latencies.extend(latencies);
         plan.unknown = if order.floods { Unknown::Flood } else { Unknown::Prune };
@@ -265,7 +267,7 @@ impl Keeper {
         let namespaces = namespaces.map_err(failed("make a network namespace"))?;
         let mut emulator = Emulator::within(&plan, &namespaces).map_err(|error| error.to_string())?;
         for (host, destination, port) in &order.watched {
-            emulator.watch(*host, *destination, *port);
+            emulator.watch(*host, (*destination).into(), *port);
         }
         let links = plan.link_names().len();
         let change = |(seconds, link, text): &(f64, u32, String)| {
@@ -348,7 +350,8 @@ impl Keeper {
     fn state(&self, samples: Option<u64>) -> State {
         let report = self.emulator.report();
         let hosts = self.plan.hosts().zip(self.namespaces.iter()).map(|((name, host), namespace)| {
-            HostState { name, address: host.address, descriptor: namespace.descriptor() }
+            let address6 = Some(host.address6).filter(|_| self.plan.has_ipv6());
+            HostState { name, address: host.address, address6, descriptor: namespace.descriptor() }
         });
         let watched = |tallies: &[Tally]| tallies.iter().map(|tally| tally.bytes).collect();
         let sampled = |sample: &Sample| Sampled {
@@ -372,7 +375,7 @@ impl Keeper {
                 .order
                 .watched
                 .iter()
-                .map(|(host, to, _)| self.emulator.has_joined(*host, *to))
+                .map(|(host, to, _)| self.emulator.has_joined(*host, (*to).into()))
                 .collect(),
             load: self.load(&report),
             samples: samples.unwrap_or_default(),
@@ -420,7 +423,11 @@ impl Scheduled {
 
 /// Returns the file of names for the hosts of a plan.
 fn names(plan: &EmulationPlan) -> String {
-    let lines = plan.hosts().map(|(name, host)| format!("{} {name}\n", host.address));
+    let of_host = |(name, host): (String, &Host)| match plan.has_ipv6() {
+        true => format!("{} {name}\n{} {name}\n", host.address, host.address6),
+        false => format!("{} {name}\n", host.address),
+    };
+    let lines = plan.hosts().map(of_host);
     "127.0.0.1 localhost\n::1 localhost\n".to_owned() + &lines.collect::<String>()
 }
 
@@ -529,8 +536,11 @@ mod tests {
 
     #[test]
     fn hosts_of_a_plan_have_names_in_a_file() {
-        let plan =
+        let mut plan =
             EmulationPlan::parse("host a\nrouter r\nhost b.1\nlink a r\nlink r b.1").expect("a sound plan");
-        assert_eq!(names(&plan), "127.0.0.1 localhost\n::1 localhost\n10.9.0.1 a\n10.9.0.2 b.1\n");
+        let own = "127.0.0.1 localhost\n::1 localhost\n";
+        assert_eq!(names(&plan), own.to_owned() + "10.9.0.1 a\nfd09::1 a\n10.9.0.2 b.1\nfd09::2 b.1\n");
+        plan.mtu = 1279;
+        assert_eq!(names(&plan), own.to_owned() + "10.9.0.1 a\n10.9.0.2 b.1\n");
     }
 }

@@ -156,7 +156,12 @@ fn run_programs(typed: &EmuRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     let planned: Vec<_> = lab
         .hosts
         .iter()
-        .map(|(name, address)| keeper::HostState { name: name.clone(), address: *address, descriptor: -1 })
+        .map(|(name, address)| keeper::HostState {
+            name: name.clone(),
+            address: *address,
+            address6: None,
+            descriptor: -1,
+        })
         .collect();
     let programs = guests::programs(&typed.words, &planned)?;
     let has_flows = typed.words.is_empty() || typed.flows;

@@ -34,6 +34,7 @@ pub struct Listed<'a> {
 struct ListedHost<'a> {
     host: &'a str,
     address: std::net::Ipv4Addr,
+    address6: Option<std::net::Ipv6Addr>,
     namespace: String,
 }
 
@@ -43,6 +44,7 @@ impl<'a> Listed<'a> {
         let hosts = state.hosts.iter().map(|host| ListedHost {
             host: &host.name,
             address: host.address,
+            address6: host.address6,
             namespace: format!("/proc/{}/fd/{}", network.keeper, host.descriptor),
         });
         let faults = state.load.faults();
@@ -62,8 +64,12 @@ impl<'a> Listed<'a> {
 
 /// Returns a table of the hosts of a network.
 pub fn hosts(state: &State) -> Grid {
-    let mut grid = Grid::new(&[("host", Align::Left), ("address", Align::Left)]);
-    state.hosts.iter().for_each(|host| grid.row(vec![host.name.clone(), host.address.to_string()]));
+    let columns = ["host", "address", "IPv6 address"].map(|name| (name, Align::Left));
+    let mut grid = Grid::new(&columns);
+    for host in &state.hosts {
+        let address6 = host.address6.map_or_else(|| "-".to_owned(), |address| address.to_string());
+        grid.row(vec![host.name.clone(), host.address.to_string(), address6]);
+    }
     grid
 }
 

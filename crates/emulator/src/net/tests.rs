@@ -1,5 +1,6 @@
 use super::*;
-use crate::ipv4::tests::{checksum, udp};
+use crate::ip::tests::{checksum, udp};
+use crate::memberships::tests::report;
 use crate::plan::Unknown;
 use crate::trees::Latencies;
 use proptest::prelude::*;
@@ -7,6 +8,16 @@ use proptest::prelude::*;
 const LEFT: [u8; 4] = [10, 9, 0, 1];
 const RIGHT: [u8; 4] = [10, 9, 0, 2];
 const GROUP: [u8; 4] = [239, 1, 2, 3];
+
+/// A version of IP: the group, and the address of a host by its number from 0.
+type Version = (IpAddr, fn(usize) -> IpAddr);
+
+/// Returns both versions.
+fn versions() -> [Version; 2] {
+    let address = |host: usize| IpAddr::from([10, 9, 0, host as u8 + 1]);
+    let address6 = |host: usize| IpAddr::from([0xfd09, 0, 0, 0, 0, 0, 0, host as u16 + 1]);
+    [(GROUP.into(), address), ([0xff3e, 0, 0, 0, 0, 0, 1, 2].into(), address6)]
+}
 
 fn net(text: &str) -> Net {
     let plan = EmulationPlan::parse(text).unwrap_or_else(|e| panic!("{e}"));
@@ -56,6 +67,9 @@ fn packet_delay_is_transmission_plus_propagation_time() {
     assert_eq!(net.next(), micros(11_005));
     assert_eq!(net.due(micros(11_004)), None);
     assert_eq!(arrivals(&mut net), [(1, 11_005.0)]);
+    let [_, (_, address)] = versions();
+    assert_eq!(net.enter(micros(20_000), 1, &udp(address(1), address(0), 0, 1000)), Ok(()));
+    assert_eq!(arrivals(&mut net), [(0, 31_000.0)], "the other version, in the other direction");
 }
 
 #[test]
@@ -154,42 +168,36 @@ fn packets_to_unlisted_groups_reach_hosts_that_accept_all() {
     assert_eq!(hosts, [0, 2]);
 }
 
-/// Returns an IGMP report of a host as an IP packet with the option "router alert".
-fn igmp(from: [u8; 4], kind: u8, sources: &[[u8; 4]]) -> Vec<u8> {
-    let sources: Vec<_> = sources.iter().copied().map(Into::into).collect();
-    let message = crate::igmp::tests::report(kind, GROUP.into(), &sources);
-    let mut packet = udp(from, [224, 0, 0, 22], 0, 24 + message.len() as u16);
-    (packet[0], packet[9]) = (0x46, crate::igmp::PROTOCOL);
-    packet[20..24].copy_from_slice(&[0x94, 4, 0, 0]);
-    packet[24..].copy_from_slice(&message);
-    packet
-}
-
 #[test]
 fn trees_follow_reports_of_members_by_source() {
     let text = TREE.replace("groups=all", "groups=joined").replace("groups=239.1.2.3", "groups=joined");
-    let mut net = net(&text.replace("+239.1.2.4", ""));
+    let text = text.replace("+239.1.2.4", "");
+    versions().into_iter().for_each(|version| follow_reports(&mut net(&text), version));
+}
+
+/// The source has the number 0.
+fn follow_reports(net: &mut Net, (group, address): Version) {
     let mut now = Time::ZERO;
     // Sends a packet of the source, and one of `a`. Returns their receivers.
-    let mut receivers = |reports: &[(u8, u8, &[[u8; 4]])]| {
+    let mut receivers = |reports: &[(usize, u8, &[usize])]| {
         for (host, kind, sources) in reports {
-            let report = igmp([10, 9, 0, host + 1], *kind, sources);
-            assert_eq!(net.enter(now, usize::from(*host), &report), Err(Ignored::LocalOnly));
+            let sources: Vec<_> = sources.iter().map(|host| address(*host)).collect();
+            assert_eq!(net.enter(now, *host, &report(*kind, group, &sources)), Err(Ignored::LocalOnly));
         }
         [0, 1].map(|source| {
-            let packet = udp([10, 9, 0, source + 1], GROUP, 0, 100);
+            let packet = udp(address(source), group, 0, 100);
             now += Span::from_secs(1);
-            let entered = net.enter(now, usize::from(source), &packet);
-            let hosts: Vec<_> = arrivals(&mut net).iter().map(|(host, _)| *host).collect();
+            let entered = net.enter(now, source, &packet);
+            let hosts: Vec<_> = arrivals(net).iter().map(|(host, _)| *host).collect();
             assert_eq!(entered.is_err(), hosts.is_empty(), "{reports:?} {source} {entered:?} {hosts:?}");
             hosts
         })
     };
     assert_eq!(receivers(&[]), [[], []] as [[usize; 0]; 2]);
     assert_eq!(receivers(&[(2, 4, &[])]), [[2], [2]], "all sources");
-    assert_eq!(receivers(&[(3, 5, &[LEFT])]), [vec![2, 3], vec![2]], "only the source");
+    assert_eq!(receivers(&[(3, 5, &[0])]), [vec![2, 3], vec![2]], "only the source");
     assert_eq!(receivers(&[(1, 4, &[])]), [vec![1, 2, 3], vec![2]], "a sender does not receive its own");
-    assert_eq!(receivers(&[(2, 3, &[]), (3, 6, &[LEFT])]), [vec![1], vec![]], "both have left");
+    assert_eq!(receivers(&[(2, 3, &[]), (3, 6, &[0])]), [vec![1], vec![]], "both have left");
 }
 
 #[test]
@@ -197,19 +205,22 @@ fn joins_of_a_group_with_latencies_take_effect_later() {
     let text = TREE.replace("groups=all", "groups=joined").replace("groups=239.1.2.3", "groups=joined");
     let mut plan = EmulationPlan::parse(&text.replace("+239.1.2.4", "")).expect("a sound plan");
     let latencies = Latencies { join: Span::from_secs(10), leave: Span::from_secs(5) };
-    plan.latencies.push((GROUP.into(), GROUP.into(), latencies));
-    let mut net = Net::new(&plan).expect("a sound plan");
-    let report = |net: &mut Net, at, host: u8, kind| {
-        let report = igmp([10, 9, 0, host + 1], kind, &[]);
-        assert_eq!(net.enter(Time::from_secs_f64(at), host.into(), &report), Err(Ignored::LocalOnly));
+    plan.latencies.extend(versions().map(|(group, _)| (group, group, latencies)));
+    versions().into_iter().for_each(|version| join_later(Net::new(&plan).expect("a sound plan"), version));
+}
+
+fn join_later(mut net: Net, (group, address): Version) {
+    let report = |net: &mut Net, at, host: usize, kind| {
+        let report = report(kind, group, &[]);
+        assert_eq!(net.enter(Time::from_secs_f64(at), host, &report), Err(Ignored::LocalOnly));
     };
     let receivers = |net: &mut Net, at| {
         // The result is checked by the receivers: a group that no link carries has no way.
-        let _ = net.enter(Time::from_secs_f64(at), 0, &udp(LEFT, GROUP, 0, 100));
+        let _ = net.enter(Time::from_secs_f64(at), 0, &udp(address(0), group, 0, 100));
         arrivals(net).iter().map(|(host, _)| *host).collect::<Vec<_>>()
     };
     report(&mut net, 1.0, 2, 4);
-    assert_eq!([2, 3].map(|host| net.has_joined(host, GROUP.into())), [true, false]);
+    assert_eq!([2, 3].map(|host| net.has_joined(host, group)), [true, false]);
     net.settle(Time::from_secs_f64(1.5));
     assert_eq!(receivers(&mut net, 2.0), [2], "a join before the beginning is settled");
     report(&mut net, 3.0, 3, 4);
@@ -227,9 +238,9 @@ fn groups_without_members_are_pruned_or_flooded() {
     for (unknown, reached) in [(Unknown::Prune, vec![]), (Unknown::Flood, vec![1, 2, 3, 4])] {
         plan.unknown = unknown;
         let mut net = Net::new(&plan).expect("a sound plan");
-        let mut receivers = |group: [u8; 4], report: Option<u8>| {
-            if let Some(kind) = report {
-                let report = igmp([10, 9, 0, 3], kind, &[]);
+        let mut receivers = |group: [u8; 4], kind: Option<u8>| {
+            if let Some(kind) = kind {
+                let report = report(kind, GROUP.into(), &[]);
                 assert_eq!(net.enter(Time::ZERO, 2, &report), Err(Ignored::LocalOnly));
             }
             let entered = net.enter(Time::ZERO, 0, &udp(LEFT, group, 0, 100));
@@ -434,19 +445,25 @@ fn congestion_mark_in_one_branch_does_not_affect_the_other() {
 #[test]
 fn undeliverable_packets_are_counted_by_reason() {
     let mut net = pair("rate=8M");
+    let text = |text: &str| -> IpAddr { text.parse().expect("an address") };
+    let left = text("fd09::1");
     let cases = [
-        (vec![0x60; 40], Ignored::NotIpv4),
+        (vec![0x60; 40], Ignored::NotIp),
         (udp(LEFT, RIGHT, 0, 1501), Ignored::TooLong),
         (udp(LEFT, [224, 0, 0, 22], 0, 40), Ignored::LocalOnly),
         (udp(LEFT, [255, 255, 255, 255], 0, 40), Ignored::LocalOnly),
         (udp(LEFT, [10, 9, 0, 77], 0, 40), Ignored::NoWay),
         (udp(LEFT, LEFT, 0, 40), Ignored::NoWay),
         (udp(LEFT, GROUP, 0, 40), Ignored::NoWay),
+        (udp(left, text("ff02::2"), 0, 60), Ignored::LocalOnly),
+        (udp(left, text("fe80::1"), 0, 60), Ignored::LocalOnly),
+        (udp(left, text("fd09::77"), 0, 60), Ignored::NoWay),
+        (udp(left, text("ff3e::1"), 0, 60), Ignored::NoWay),
     ];
     for (packet, reason) in cases {
         assert_eq!(net.enter(Time::ZERO, 0, &packet), Err(reason));
     }
-    let counted = Entries { not_ipv4: 1, too_long: 1, local_only: 2, no_way: 3, ..Entries::default() };
+    let counted = Entries { not_ip: 1, too_long: 1, local_only: 4, no_way: 5, ..Entries::default() };
     assert_eq!(net.entries(), counted);
 }
 

@@ -176,6 +176,38 @@ fn emulated_flows_and_programs_have_the_rates_of_links() {
     assert_eq!(one(&events, "event", "ended")["code"], 3);
 }
 
+/// Needs a kernel: TCP, MLD and multicast of the kernel over IPv6.
+#[test]
+fn programs_on_emulated_hosts_use_ipv6() {
+    let Some(_root) = require_root() else { return };
+    let _turn = must(Turn::take(Company::Alone));
+    let place = lab();
+    let run = |options: &[&str], programs: &[String]| {
+        let words = programs.join(" -- ");
+        let words: Vec<&str> = words.split(' ').collect();
+        valid(place.path(), &[&["emu", "run", "lab.toml", "--json"], options, &["--"], &words].concat())
+    };
+    let events = run(&[], &["b: iperf3 -6 -s -1", "src: iperf3 -6 -c b -t 3"].map(str::to_owned));
+    let mut lines = events.iter().filter(|event| event["host"] == "src").filter_map(|it| it["line"].as_str());
+    let line = lines.rfind(|line| line.ends_with("receiver")).unwrap_or_else(|| panic!("{events:?}"));
+    let rate = line.split(" Mbits/sec").next().and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+    assert!(rate.is_some_and(|rate| (1.5..1.93).contains(&rate)), "60 of 1500 bytes are headers: {line}");
+
+    let content = crate::kit::noise("over IPv6", 500_000);
+    must(std::fs::write(place.path().join("file"), &content));
+    let recv = |host: &str| format!("{host}: {FAIRCAST} recv --group [ff3e::70:1]:5777 --out to-{host}");
+    let send = format!("src: {FAIRCAST} send file --no-key --group [ff3e::70:1]:5777 --expect 2");
+    run(&["--pcap", "links.pcapng", "--timeout", "60"], &[recv("a"), recv("b"), send]);
+    for host in ["a", "b"] {
+        let received = must(std::fs::read(place.path().join(format!("to-{host}/file"))));
+        assert!(received == content, "{host} has other bytes");
+    }
+    let capture = must(std::fs::read(place.path().join("links.pcapng")));
+    let group = [0xff, 0x3e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x70, 0, 1];
+    let packets = capture.windows(16).filter(|bytes| *bytes == group).count();
+    assert!(packets > 300, "packets to the group: {packets}");
+}
+
 /// TCP with marks to one host, a session whose second receiver joins at 3 s and gets its packets from 5 s on, and transfers by TCP
 /// and by a session.
 const FLOWS: &str = r#"
