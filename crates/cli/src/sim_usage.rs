@@ -79,6 +79,9 @@ pub enum SimUsage {
         "the scenario taps no link; add `[probe]` with `taps = \"FROM->TO\"` to select the links to capture"
     )]
     NoTaps,
+    /// A run has nothing to write for Flent.
+    #[error("the first run has no rates of TCP flows for --flent; add a flow of kind `tcp-cubic`")]
+    NothingForFlent,
     /// The scenario does not have the flow to replace.
     #[error("the scenario has no {what}; its flows are: {known}")]
     NoSuchFlow {

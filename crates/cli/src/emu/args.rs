@@ -91,6 +91,9 @@ pub struct EmuRun {
     /// Directory for the record: rates and queues over time as `sim run` writes them
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
+    /// Write the TCP flows of the scenario for Flent, as in lab.flent.gz
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub flent: Option<PathBuf>,
     /// Capture packets on the links of `probe.taps`, or on all links, as pcapng for Wireshark
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub pcap: Option<PathBuf>,
@@ -103,6 +106,13 @@ pub struct EmuRun {
     /// Programs: `HOST: PROGRAM ARGUMENTS`, separated by `--`
     #[arg(last = true, value_name = "HOST: PROGRAM")]
     pub words: Vec<OsString>,
+}
+
+impl EmuRun {
+    /// Returns whether files of the run need all of its samples.
+    pub const fn records(&self) -> bool {
+        self.out.is_some() || self.flent.is_some()
+    }
 }
 
 /// Build a network that stays.

@@ -142,7 +142,7 @@ fn run_programs(typed: &EmuRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     let named = typed.network.to_str().filter(|_| !typed.network.exists()).unwrap_or_default();
     if let Ok(network) = network::find(named) {
         network::require_root()?;
-        if typed.words.is_empty() || typed.flows || typed.out.is_some() || typed.pcap.is_some() {
+        if typed.words.is_empty() || typed.flows || typed.records() || typed.pcap.is_some() {
             return Err(SimUsage::NoProgramInEmulation(network.id).into());
         }
         let state = network.state()?;
@@ -182,7 +182,7 @@ fn run_programs(typed: &EmuRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     let state = bound.network.state()?;
     let guests = Guests::new(&bound.network, &state.hosts)?;
     let flows = if has_flows { Some(lab.flows(&bound.network, &state, &guests)?) } else { None };
-    let record = if typed.out.is_some() { Record::Whole } else { Record::Rates };
+    let record = if typed.records() { Record::Whole } else { Record::Rates };
     let mut run = Run { live: Live::begin(&lab, &bound.network, record)?, flows };
     follow(&mut Session::new(&guests, typed.timeout), &programs, Some(&mut run), &mut printer, stop)?;
     if has_flows {
@@ -191,6 +191,9 @@ fn run_programs(typed: &EmuRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     if let Some(directory) = &typed.out {
         let took = Duration::from_secs_f64(bound.network.state()?.seconds);
         files::run(Some(&run.live.results()), &[], directory, Some(NonZeroUsize::MIN), took)?;
+    }
+    if let Some(file) = &typed.flent {
+        files::flent(file, &lab.scenario, &run.live.results(), "emulation")?;
     }
     let state = bound.network.state()?;
     if let Some(fault) = state.capture_fault {

@@ -181,6 +181,9 @@ pub struct SimRun {
     /// Also write a trace of the first run, which explains the rates of its sessions; see `faircast trace show`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
+    /// Also write the TCP flows of the first run for Flent, as in lab.flent.gz
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub flent: Option<PathBuf>,
     /// Serve a live page of the first run for browsers, at this port or address of this host [default: a free port of 127.0.0.1],
     /// and write it as page.html next to the results
     #[cfg(feature = "page")]

@@ -1,9 +1,11 @@
 //! Files and directories of results and figures.
 
 use crate::failure::Failure;
+use crate::sim_usage::SimUsage;
 use faircast_experiments::figures::Named;
 use faircast_experiments::results::write::{WriteError, clear, write_run};
 use faircast_experiments::results::{self, Results, Totals};
+use faircast_experiments::scenario::Scenario;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -53,6 +55,15 @@ pub fn run(
 /// When a file cannot be removed.
 pub fn remove_run(directory: &Path) -> Result<(), Failure> {
     clear(directory).map_err(unwritable)
+}
+
+/// Writes the TCP flows of the first run as a data file of Flent. `world` is its title.
+///
+/// # Errors
+/// When there are no such flows, or the file cannot be written.
+pub fn flent(file: &Path, scenario: &Scenario, results: &Results, world: &str) -> Result<(), Failure> {
+    let bytes = results::flent(scenario, results, world).ok_or(SimUsage::NothingForFlent)?;
+    std::fs::write(file, bytes).map_err(Failure::system(format!("write {}", file.display())))
 }
 
 /// Renders figures as SVG.

@@ -129,6 +129,7 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     if let Some(file) = trace {
         traces::write(&scenario, file, stop)?;
     }
+    typed.flent.iter().try_for_each(|file| files::flent(file, &scenario, &results, "simulation"))?;
     let directory = typed.out.clone().unwrap_or_else(|| {
         let part = typed.shard.map_or(String::new(), |shard| format!("-{}of{}", shard.index, shard.of));
         files::beside(&typed.file, &format!("results{part}"))

@@ -32,6 +32,7 @@ fn short_run(file: PathBuf, out: PathBuf) -> SimRun {
         shard: None,
         pcap: false,
         trace: None,
+        flent: None,
         #[cfg(feature = "page")]
         page: None,
         set: vec![("duration".into(), "30 s".into())],

@@ -11,6 +11,7 @@
 //! | [`bottlenecks`] | links that were almost fully utilised, or whose queue dropped or marked packets |
 //! | `counters` | numbers of packets sent, lost and received in a window |
 //! | `events` | events, one row each |
+//! | `flent` | the TCP flows of a run as a data file of Flent |
 //! | `recorded` | results of a network that is not simulated |
 //! | `single_runs` | tables of single runs, for stores that keep each run separately |
 //! | `parts` `layers` | metrics of some receivers of a flow, and of sessions of several layers |
@@ -22,6 +23,7 @@ pub mod bottlenecks;
 pub mod capture;
 mod counters;
 pub(crate) mod events;
+mod flent;
 mod layers;
 pub mod measure;
 pub mod merge;
@@ -39,6 +41,7 @@ mod trees;
 pub mod write;
 
 pub use faircast_sim::LinkSample;
+pub use flent::flent;
 pub use measure::TABLES;
 pub use merge::{MergeError, merge};
 pub use recorded::{Recorded, of_recording};
