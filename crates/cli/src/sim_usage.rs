@@ -98,11 +98,11 @@ pub enum SimUsage {
     /// No reproduction has this ID.
     #[error(transparent)]
     NoSuchReproduction(#[from] faircast_experiments::repro::NoSuchEntry),
-    /// An emulation was requested without root.
+    /// An ordinary user requested an emulation, and the kernel refuses user namespaces.
     #[error(
-        "an emulation needs root, because every host is a network namespace with a device; run the command with sudo"
+        "an emulation needs root or user namespaces, because every host is a network namespace with a device, and the kernel refuses user namespaces: {0}; run the command with sudo, or permit them by sysctl (user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)"
     )]
-    EmulationNeedsRoot,
+    EmulationNeedsRoot(#[source] io::Error),
     /// No emulated network has this ID.
     #[error("there is no emulated network `{0}`; `faircast emu status` lists all")]
     NoEmulation(String),

@@ -63,7 +63,7 @@ pub enum EmulatorError {
     EmulationPlan(#[from] PlanError),
     /// A device could not be created.
     #[error(
-        "cannot create {INTERFACE} for host {host}: {source}; run as root, and check that /dev/net/tun and the namespace of the host exist"
+        "cannot create {INTERFACE} for host {host}: {source}; check that the namespace of the host and /dev/net/tun exist, and that you may read and write /dev/net/tun, or run as root"
     )]
     Device {
         /// Name of the host.

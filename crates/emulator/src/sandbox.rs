@@ -71,6 +71,23 @@ impl Namespace {
     }
 }
 
+/// Moves this process into a new user namespace. The process has all rights in it, and in namespaces that it creates from now on. To
+/// be called before other threads exist.
+///
+/// # Errors
+/// When the kernel does not permit this to ordinary users.
+pub fn new_user() -> io::Result<()> {
+    sys::unshare(libc::CLONE_NEWUSER)
+}
+
+/// Moves this process into the user namespace of another process of the same user. To be called before other threads exist.
+///
+/// # Errors
+/// When the process does not exist, or belongs to another user.
+pub fn join_user(of: u32) -> io::Result<()> {
+    sys::enter(&sys::open(Path::new(&format!("/proc/{of}/ns/user")))?, libc::CLONE_NEWUSER)
+}
+
 /// Gives the next processes of the calling thread a process namespace of their own. The first of them is its keeper.
 ///
 /// # Errors

@@ -97,7 +97,7 @@ pub enum Command {
     /// Simulate networks described in scenario files
     #[cfg(feature = "simulator")]
     Sim(crate::sim::args::Sim),
-    /// Emulate the network of a scenario for real programs; needs root
+    /// Emulate the network of a scenario for real programs
     #[cfg(feature = "simulator")]
     Emu(crate::emu::args::Emu),
     /// Repeat the experiments of the papers

@@ -14,7 +14,8 @@ use std::time::Duration;
     faircast emu run lab.toml            the flows of the scenario as real programs\n  \
     faircast emu run lab.toml -- leaf1: iperf3 -s -1 -- src1: iperf3 -c leaf1\n  \
     faircast emu up lab.toml             a network that stays until `faircast emu down`\n\n\
-    Needs root: each host is a network namespace of this machine.")]
+    Each host is a network namespace of this machine. Without root, it needs user namespaces and a writable /dev/net/tun, and \
+    has no real-time priority.")]
 pub struct Emu {
     /// Command to run.
     #[command(subcommand)]

@@ -82,7 +82,7 @@ pub fn run(command: EmuCommand, out: &mut impl Write, stop: &AtomicBool) -> Resu
 
 fn up(typed: &EmuUp, out: &mut impl Write) -> Result<(), Failure> {
     let lab = Lab::read(&typed.file, &typed.building)?;
-    network::require_root()?;
+    network::become_root()?;
     let network = network::staying(&lab.order(&typed.building, false))?;
     let state = network.state()?;
     if typed.json {
@@ -97,7 +97,6 @@ fn up(typed: &EmuUp, out: &mut impl Write) -> Result<(), Failure> {
 }
 
 fn down(typed: &EmuDown, out: &mut impl Write) -> Result<(), Failure> {
-    network::require_root()?;
     let networks = match typed.ids.is_empty() {
         true => network::all()?,
         false => typed.ids.iter().map(|id| find(id)).collect::<Result<_, _>>()?,
@@ -123,7 +122,6 @@ fn find(id: &str) -> Result<Network, SimUsage> {
 }
 
 fn status(typed: &EmuStatus, out: &mut impl Write) -> Result<(), Failure> {
-    network::require_root()?;
     let networks = network::all()?;
     // A network that ends meanwhile is left out.
     let states: Vec<_> =
@@ -141,10 +139,10 @@ fn status(typed: &EmuStatus, out: &mut impl Write) -> Result<(), Failure> {
 fn run_programs(typed: &EmuRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     let named = typed.network.to_str().filter(|_| !typed.network.exists()).unwrap_or_default();
     if let Ok(network) = network::find(named) {
-        network::require_root()?;
         if typed.words.is_empty() || typed.flows || typed.records() || typed.pcap.is_some() {
             return Err(SimUsage::NoProgramInEmulation(network.id).into());
         }
+        network.become_root()?;
         let state = network.state()?;
         let programs = guests::programs(&typed.words, &state.hosts)?;
         let guests = Guests::new(&network, &state.hosts)?;
@@ -171,7 +169,7 @@ fn run_programs(typed: &EmuRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     if has_flows && lab.real.flows.is_empty() {
         return Err(SimUsage::NothingToEmulate.into());
     }
-    network::require_root()?;
+    network::become_root()?;
     let mut printer = Printer::new(out, typed.json);
     if has_flows {
         printer.omitted(&lab.real.omitted)?;

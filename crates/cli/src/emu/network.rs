@@ -4,7 +4,8 @@ use super::keeper::{BEGIN, END, NAME, Order, READY, SAMPLES, SOCKET, Sampled, St
 use super::nursery::Nursery;
 use crate::failure::Failure;
 use crate::sim_usage::SimUsage;
-use rustix::process::{Pid, Signal, kill_process};
+use faircast_emulator::sandbox;
+use rustix::process::{Pid, Signal, getegid, geteuid, kill_process};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -47,12 +48,19 @@ impl Drop for Bound {
     }
 }
 
-/// Refuses to continue without root.
+/// Makes an ordinary user root of a user namespace, which permits to build networks. To be called before other threads exist.
 ///
 /// # Errors
-/// Without root.
-pub fn require_root() -> Result<(), SimUsage> {
-    if rustix::process::geteuid().is_root() { Ok(()) } else { Err(SimUsage::EmulationNeedsRoot) }
+/// When the kernel does not permit this.
+pub fn become_root() -> Result<(), SimUsage> {
+    let (user, group) = (geteuid(), getegid());
+    let become_root = || {
+        sandbox::new_user()?;
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/uid_map", format!("0 {} 1", user.as_raw()))?;
+        fs::write("/proc/self/gid_map", format!("0 {} 1", group.as_raw()))
+    };
+    if user.is_root() { Ok(()) } else { become_root().map_err(SimUsage::EmulationNeedsRoot) }
 }
 
 /// Builds a network that ends with this process.
@@ -80,7 +88,7 @@ fn start(order: &Order) -> Result<(Network, Child, Nursery), Failure> {
     if order.bound {
         command.process_group(0); // Ctrl-C is for the starter, which ends the network in order
     }
-    let nursery = Nursery::new(faircast_emulator::sandbox::new_processes).map_err(Failure::system(WHAT))?;
+    let nursery = Nursery::new(sandbox::new_processes).map_err(Failure::system(WHAT))?;
     let mut keeper = nursery.spawn(command).map_err(Failure::system(WHAT))?;
     let mut input = keeper.stdin.take().expect("it is a pipe");
     // If the keeper has ended already, the next step finds no line.
@@ -103,7 +111,7 @@ fn start(order: &Order) -> Result<(Network, Child, Nursery), Failure> {
     }
 }
 
-/// Returns all networks on this host.
+/// Returns all networks of this user.
 ///
 /// # Errors
 /// When the system's list of sockets cannot be read.
@@ -127,8 +135,8 @@ fn ids(list: &str) -> BTreeSet<String> {
 /// When no network has this ID.
 pub fn find(id: &str) -> io::Result<Network> {
     let stream = connect(id)?;
-    match faircast_emulator::sandbox::peer(&stream)? {
-        (keeper, 0) => Ok(Network { id: id.to_owned(), keeper }),
+    match sandbox::peer(&stream)? {
+        (keeper, user) if user == geteuid().as_raw() => Ok(Network { id: id.to_owned(), keeper }),
         _ => Err(io::Error::other("another user has the socket of this ID")),
     }
 }
@@ -138,6 +146,15 @@ fn connect(id: &str) -> io::Result<UnixStream> {
 }
 
 impl Network {
+    /// Gives an ordinary user the rights in the network. To be called before other threads exist.
+    ///
+    /// # Errors
+    /// When the network has ended.
+    pub fn become_root(&self) -> Result<(), Failure> {
+        let joined = if geteuid().is_root() { Ok(()) } else { sandbox::join_user(self.keeper) };
+        joined.map_err(Failure::system(format!("enter the emulation {}", self.id)))
+    }
+
     /// Returns the state of the network.
     ///
     /// # Errors

@@ -56,7 +56,7 @@ pub fn compare(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Resu
     if !lab.real.omitted.is_empty() {
         return Err(SimUsage::NotCompared(lab.real.omitted.join("\n  ")).into());
     }
-    network::require_root()?;
+    network::become_root()?;
     if let Some(seeds) = &typed.running.seeds {
         lab.scenario.set_seeds(seeds.0.clone());
     }

@@ -374,7 +374,7 @@ pub struct ReproVerify {
     faircast compare --schemes ormcc,tcp-reno,tfrc --scenario lab.toml\n  \
     faircast compare --schemes ormcc,beta=0.6,ormcc,beta=0.8 --scenario lab.toml --out comparison\n  \
     faircast compare --schemes ormcc,tfmcc --scenario lab.toml --page      shows the results to browsers\n  \
-    faircast compare --worlds sim,emu lab.toml     simulated and emulated; needs root\n\n\
+    faircast compare --worlds sim,emu lab.toml     simulated and emulated\n\n\
     The replaced flow is the first session of the scenario, or --flow. A unicast protocol such as tcp-reno \
     replaces it by one flow for each receiver.")]
 pub struct Compare {

@@ -6,6 +6,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -206,6 +208,47 @@ fn programs_on_emulated_hosts_use_ipv6() {
     let group = [0xff, 0x3e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x70, 0, 1];
     let packets = capture.windows(16).filter(|bytes| *bytes == group).count();
     assert!(packets > 300, "packets to the group: {packets}");
+}
+
+/// Needs a kernel: user namespaces.
+#[test]
+fn ordinary_user_runs_and_removes_emulations() {
+    const NOBODY: u32 = 65_534;
+    let Some(_root) = require_root() else { return };
+    let _turn = must(Turn::take(Company::Alone));
+    let place = lab();
+    must(std::os::unix::fs::chown(place.path(), Some(NOBODY), Some(NOBODY)));
+    let program = place.path().join("faircast");
+    must(std::fs::copy(FAIRCAST, &program));
+    let faircast = |args: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(args).current_dir(place.path()).env("HOME", place.path()).uid(NOBODY).gid(NOBODY);
+        let Output { status, stdout, stderr } = must(command.output());
+        let (out, errors) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+        let events: Vec<Value> = out.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        (status.code(), events, errors.into_owned())
+    };
+    let run = ["emu", "run", "lab.toml", "--json", "--out", "record", "--pcap", "links.pcapng"];
+    let words = "--flows -- b: iperf3 -s -1 -- a: iperf3 -6 -c b -n 100K".split(' ');
+    let (code, events, errors) = faircast(&run.into_iter().chain(words).collect::<Vec<_>>());
+    let done = events.last().unwrap_or_else(|| panic!("no events: {code:?} {errors}"));
+    assert!(done["failures"] == serde_json::json!([]), "{errors}\n{events:?}");
+    let rate = |flow: &str| one(&events, "flow", flow)["rate"].as_f64().expect("a number");
+    assert!((rate("flood") / 6e6 - 1.0).abs() < 0.05 && rate("session") > 1e5, "{events:?}");
+    let owner = must(std::fs::metadata(place.path().join("record/rates.csv"))).uid();
+    assert_eq!(owner, NOBODY);
+
+    let (code, up, errors) = faircast(&["emu", "up", "lab.toml", "--json"]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""));
+    let id = text(&up[0], "id");
+    let ping = ["emu", "run", &id, "--json", "--", "src:", "ping", "-c", "1", "a"];
+    let (_, events, errors) = faircast(&ping);
+    assert_eq!(one(&events, "event", "ended")["code"], 0, "{errors} {events:?}");
+    let (code, networks, _) = faircast(&["emu", "status", "--json"]);
+    assert_eq!((code, &one(&networks, "id", &id)["keeper"]), (Some(0), &up[0]["keeper"]));
+    let (code, _, errors) = faircast(&["emu", "down", &id]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""));
+    assert_eq!(faircast(&["emu", "down", &id]).0, Some(2), "it is gone");
 }
 
 /// TCP with marks to one host, a session whose second receiver joins at 3 s and gets its packets from 5 s on, and transfers by TCP
