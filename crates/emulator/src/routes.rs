@@ -59,7 +59,7 @@ pub(crate) struct Routes {
     /// Groups of each host by the plan, and memberships by reports.
     groups: Vec<Groups>,
     joined: Vec<Memberships>,
-    /// Times of joins after the last [`Routes::settle`], by host and group.
+    /// Times of joins by host and group; zero before the last [`Routes::settle`].
     since: BTreeMap<(usize, IpAddr), Time>,
     /// The groups that a host lists or has joined. All other groups have the same members.
     listed: BTreeSet<IpAddr>,
@@ -139,7 +139,8 @@ impl Routes {
 
     /// Ends the latencies of all joins and leaves.
     pub(crate) fn settle(&mut self, now: Time) {
-        self.since.clear();
+        // A member that repeats its report has not joined again.
+        self.since.values_mut().for_each(|since| *since = Time::ZERO);
         self.trees.iter_mut().for_each(|tree| tree.settle(now));
     }
 
