@@ -104,13 +104,13 @@ fn figures_of_one_network_have_the_same_settings() {
     }
 }
 
-/// Paper 001, 3.1: the figures run with the modified Vegas.
+/// Paper 001, 3.1: the figures run with the modified Vegas, and all of them with the same thresholds.
 #[test]
 fn figures_of_mtcp_run_the_published_scheme() {
     for name in ["fig-2", "fig-3", "fig-5", "fig-7", "fig-9", "fig-11"] {
         assert_eq!(
             at(&figure(&format!("001/{name}")), &["flow", "0", "scheme"]),
-            "mtcp,preset=published,localize=off",
+            "mtcp,preset=published,alpha=12,beta=18,gamma=12,localize=off",
             "{name}"
         );
     }
