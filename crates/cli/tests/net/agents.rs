@@ -35,11 +35,7 @@ fn agent_below(stage: &Stage, at: usize, agents: &[usize]) -> Running {
 
 /// Returns the status of an agent as text.
 fn words(stage: &Stage, at: usize, more: &[&str]) -> String {
-    let control = stage.text(&format!("a{at}.sock"));
-    let args = ["relay", "--status", "--control", &control];
-    let mut asked = Running::start(stage.lab.receiver(at), &[&args[..], more].concat());
-    asked.prints("session", 5);
-    asked.task.stdout()
+    Running::relay_status(stage.lab.receiver(at), &stage.text(&format!("a{at}.sock")), more)
 }
 
 /// Returns the status of an agent as JSON.

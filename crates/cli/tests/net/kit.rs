@@ -145,6 +145,14 @@ impl Running {
         Running { task: must(node.start("sh", &["-c", line])), what: line.to_owned() }
     }
 
+    /// Returns the status of the relay with this control socket, after the command that prints it has ended.
+    pub fn relay_status(node: &Node, control: &str, more: &[&str]) -> String {
+        let args = [&["relay", "--status", "--control", control], more].concat();
+        let ended = Running::start(node, &args).ends(5);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        ended.stdout
+    }
+
     /// Waits until the process has printed this text.
     pub fn prints(&mut self, text: &str, within: u64) {
         if let Err(error) = self.task.wait_for(text, Duration::from_secs(within * PATIENT)) {

@@ -40,11 +40,7 @@ fn child(stage: &Stage, at: usize, more: &[&str]) -> Running {
 
 /// Returns the relay's status.
 fn status(stage: &Stage, node: &Node) -> String {
-    let control = stage.text("relay.sock");
-    let asked = Running::start(node, &["relay", "--status", "--json", "--control", &control]);
-    let mut asked = asked;
-    asked.prints("sessions", 5);
-    asked.task.stdout()
+    Running::relay_status(node, &stage.text("relay.sock"), &["--json"])
 }
 
 /// Returns the state that the live page of this process shows, once it has numbers.

@@ -70,11 +70,7 @@ impl Stage {
 
     /// Returns a router's status of the session that it forwards.
     pub fn status(&self, at: usize, more: &[&str]) -> String {
-        let control = self.text(&format!("hop{at}.sock"));
-        let args = [&["relay", "--status", "--control", &control], more].concat();
-        let mut asked = Running::start(self.chain.hop(at), &args);
-        asked.prints("s", 5);
-        asked.task.stdout()
+        Running::relay_status(self.chain.hop(at), &self.text(&format!("hop{at}.sock")), more)
     }
 
     pub fn counts(&self, at: usize) -> Value {

@@ -23,15 +23,6 @@ pub fn child(node: &Node, host: &str, out: &str, parents: &[&str], more: &[&str]
     child
 }
 
-/// Returns the status of the relay with this socket.
-pub fn status(node: &Node, control: &str, more: &[&str]) -> String {
-    let args = ["relay", "--status", "--control", control];
-    let asked = Running::start(node, &[&args[..], more].concat());
-    let mut asked = asked;
-    asked.prints("session", 5);
-    asked.task.stdout()
-}
-
 /// Returns the depth, the name, the number of receivers and the number of complete receivers of each relay in a list.
 fn shape(relays: &Value) -> Vec<(u64, String, u64, u64)> {
     let number = |value: &Value| value.as_u64().unwrap_or(u64::MAX);
@@ -64,8 +55,9 @@ fn source_and_every_relay_show_their_downstream_tree() {
     });
     let mut sends = stage.send(&[&file], &["--expect", "3", "--max", "12M"]);
     sends.prints("\"depth\":3", 30);
-    let below_a = status(node(0), &sockets[0], &[]);
-    let below_b: Value = must(serde_json::from_str(&status(node(1), &sockets[1], &["--json"])));
+    let below_a = Running::relay_status(node(0), &sockets[0], &[]);
+    let below_b: Value =
+        must(serde_json::from_str(&Running::relay_status(node(1), &sockets[1], &["--json"])));
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(40)));
     let ended = sends.succeeds(30);
     relays.into_iter().for_each(Running::crashes);

@@ -1,7 +1,7 @@
 //! The memory of a relay while one of its children stalls, and the completion of the other children.
 
-use crate::kit::{Stage, must, print_line};
-use crate::tree::{child, relay, status};
+use crate::kit::{Running, Stage, must, print_line};
+use crate::tree::{child, relay};
 use faircast_testkit::{Lab, require_root};
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ fn memory_of_a_relay_is_bounded_while_a_child_stalls() {
     stalls.task.pause();
     let (one, other) = (one.succeeds(60), other.succeeds(60));
     let most = memory(pid, "VmHWM");
-    let stored: Value = must(serde_json::from_str(&status(node(3), &control, &["--json"])));
+    let stored: Value = must(serde_json::from_str(&Running::relay_status(node(3), &control, &["--json"])));
     stalls.task.resume();
     stalls.succeeds(90);
     sends.succeeds(30);
