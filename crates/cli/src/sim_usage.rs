@@ -146,6 +146,9 @@ pub enum SimUsage {
         /// Maximum number of flows.
         most: usize,
     },
+    /// The MTU is too small for IPv6.
+    #[error("--mtu: IPv6 needs packets of 1280 bytes, and the hosts have {0}")]
+    EmulatedMtu(u16),
     /// Parts of a scenario cannot be emulated.
     #[error("no program can run these parts of the scenario:\n  {0}; leave them out with --omit")]
     NotEmulated(String),

@@ -83,6 +83,9 @@ pub struct EmuRun {
     /// Run the flows of the scenario beside the programs
     #[arg(long, requires = "words")]
     pub flows: bool,
+    /// Send the flows of the scenario over IPv6, and not over IPv4
+    #[arg(long)]
+    pub ipv6: bool,
     /// Run without the parts of the scenario that have no program, and list these parts
     #[arg(long)]
     pub omit: bool,

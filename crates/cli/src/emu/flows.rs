@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -28,11 +28,10 @@ const FIRST_PORT: u16 = 20_000;
 /// Maximum number of flows, which have ports and groups of their own.
 pub const MAX_FLOWS: usize = 2_000;
 /// Group of the first session, and distance of the groups of two sessions: the most layers of a scheme. The groups of 239.255.0.0/24
-/// are well known (RFC 2365).
+/// are well known (RFC 2365). The IPv6 groups have the scope of an organization, and numbers for dynamic use (RFC 3307, 4.3).
 const FIRST_GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 1, 0);
+const FIRST_GROUP6: Ipv6Addr = Ipv6Addr::new(0xff18, 0, 0, 0, 0, 0, 0x8000, 0);
 const GROUPS: u32 = 16;
-/// Bytes of the headers of IP and UDP.
-const UDP_HEADERS: u16 = 28;
 /// Endless content. Zeros would not be sent, because they are holes.
 const NOISE: &str = "/dev/urandom";
 /// Input of a stream over the fastest path to a receiver. A stream reads all of its input, so unlimited input would occupy a
@@ -44,13 +43,12 @@ const WRITTEN_EVERY: Duration = Duration::from_millis(20);
 const LISTENS: Duration = Duration::from_secs(30);
 
 /// Returns the address at which the packets of a flow arrive. A session has consecutive addresses for its layers.
-fn goal(number: usize, flow: &RealFlow, addresses: &BTreeMap<String, Ipv4Addr>) -> (Ipv4Addr, u16) {
-    let port = FIRST_PORT + number as u16;
+fn goal(number: usize, flow: &RealFlow, addresses: &BTreeMap<String, IpAddr>) -> SocketAddr {
     let address = match &flow.traffic {
-        Traffic::Session { .. } => group(number),
+        Traffic::Session { .. } => group(number, 0, addresses[&flow.from].is_ipv6()),
         Traffic::Tcp { .. } | Traffic::Datagrams { .. } => addresses[&flow.to[0].host],
     };
-    (address, port)
+    SocketAddr::new(address, FIRST_PORT + number as u16)
 }
 
 /// Returns the number of addresses of a flow.
@@ -63,36 +61,41 @@ fn layers(flow: &RealFlow) -> u32 {
 
 /// Returns the packets that the keeper counts: for each receiver of each flow, and each of its addresses, the number of its host,
 /// the address and the port.
-pub fn watched(real: &RealFlows, hosts: &[(String, Ipv4Addr)]) -> Vec<(usize, Ipv4Addr, u16)> {
-    let addresses: BTreeMap<String, Ipv4Addr> = hosts.iter().cloned().collect();
+pub fn watched(real: &RealFlows, hosts: &[(String, IpAddr)]) -> Vec<(usize, IpAddr, u16)> {
+    let addresses: BTreeMap<String, IpAddr> = hosts.iter().cloned().collect();
     let place =
         |name: &str| hosts.iter().position(|(host, _)| host == name).expect("ends of flows are hosts");
     let mut watched = Vec::new();
     for (number, flow) in real.flows.iter().enumerate() {
-        let (first, port) = goal(number, flow, &addresses);
+        let first = goal(number, flow, &addresses);
+        let is_session = matches!(flow.traffic, Traffic::Session { .. });
+        let address = |layer| if is_session { group(number, layer, first.is_ipv6()) } else { first.ip() };
         for receiver in &flow.to {
             let host = place(&receiver.host);
-            let addresses = (0..layers(flow)).map(|layer| Ipv4Addr::from_bits(first.to_bits() + layer));
-            watched.extend(addresses.map(|address| (host, address, port)));
+            watched.extend((0..layers(flow)).map(|layer| (host, address(layer), first.port())));
         }
     }
     watched
 }
 
 /// Returns the first and the last group of each session whose joins or leaves take time, with these times in seconds.
-pub fn latencies(real: &RealFlows) -> Vec<(Ipv4Addr, Ipv4Addr, f64, f64)> {
+pub fn latencies(real: &RealFlows, hosts: &[(String, IpAddr)]) -> Vec<(IpAddr, IpAddr, f64, f64)> {
+    let is_ipv6 = hosts.iter().any(|(_, address)| address.is_ipv6());
     let of = |(number, flow): (usize, &RealFlow)| {
         let (join, leave) = (flow.latencies.0.as_secs_f64(), flow.latencies.1.as_secs_f64());
-        let first = group(number);
-        let last = Ipv4Addr::from_bits(first.to_bits() + GROUPS - 1);
+        let [first, last] = [0, GROUPS - 1].map(|layer| group(number, layer, is_ipv6));
         (join + leave > 0.0).then_some((first, last, join, leave))
     };
     real.flows.iter().enumerate().filter_map(of).collect()
 }
 
-/// Returns the first group of a session.
-fn group(number: usize) -> Ipv4Addr {
-    Ipv4Addr::from_bits(FIRST_GROUP.to_bits() + number as u32 * GROUPS)
+/// Returns the group of a layer of a session.
+fn group(number: usize, layer: u32, is_ipv6: bool) -> IpAddr {
+    let after = number as u32 * GROUPS + layer;
+    match is_ipv6 {
+        true => Ipv6Addr::from_bits(FIRST_GROUP6.to_bits() + u128::from(after)).into(),
+        false => Ipv4Addr::from_bits(FIRST_GROUP.to_bits() + after).into(),
+    }
 }
 
 /// A program of a session: its host, words and times.
@@ -161,14 +164,15 @@ fn fastest_path(topology: &Topology, real: &RealFlows, flow: &RealFlow) -> Rate 
 fn session(
     faircast: &Path,
     flow: &RealFlow,
-    goal: (Ipv4Addr, u16),
+    goal: SocketAddr,
     (end, input): (Time, Rate),
 ) -> Vec<SessionProgram> {
     let Traffic::Session { scheme, packets } = &flow.traffic else { return Vec::new() };
-    let content = packets.map(|packets| packets * u64::from(flow.packet.saturating_sub(UDP_HEADERS)));
+    let datagram = flow.packet.saturating_sub(traffic::udp_headers(goal.ip()));
+    let content = packets.map(|packets| packets * u64::from(datagram));
     let seconds = (end.as_secs_f64() + 60.0).to_string();
     let common = |verb: &str, host: &str, more: &[&str]| {
-        let group = format!("{}:{}", goal.0, goal.1);
+        let group = goal.to_string();
         let words =
             [verb, "--config", "/dev/null", "--json", "--iface", "eth0", "--group", &group, "--host", host];
         let timeouts = ["--join-timeout", &seconds, "--timeout", &seconds];
@@ -198,7 +202,7 @@ fn session(
         }
     }
     let (scheme, expected) = (scheme.to_string(), present.max(1).to_string());
-    let datagram = flow.packet.saturating_sub(UDP_HEADERS).to_string();
+    let datagram = datagram.to_string();
     let more = ["--no-key", "--ttl", "64", "--cc", &scheme, "--expect", &expected, "--datagram", &datagram];
     // A stream in layers has an input for each layer.
     let inputs = (0..layers(flow)).filter(|_| layers(flow) > 1).flat_map(|_| ["--layer", NOISE]);
@@ -251,6 +255,18 @@ fn wait_for_joins(real: &RealFlows, network: &Network) -> Result<(), Failure> {
     }
 }
 
+/// The flows to prepare.
+#[derive(Debug, Clone, Copy)]
+pub struct Planned<'a> {
+    pub real: &'a RealFlows,
+    pub topology: &'a Topology,
+    /// Names of the hosts, with the addresses that the flows use.
+    pub hosts: &'a [(String, IpAddr)],
+    pub seed: u64,
+    /// End of the run.
+    pub end: Time,
+}
+
 /// The flows of a run, before and during it.
 #[derive(Debug)]
 pub struct Flows {
@@ -270,13 +286,12 @@ impl Flows {
     /// # Errors
     /// When a flow cannot be made.
     pub fn prepare(
-        (real, topology): (&RealFlows, &Topology),
+        planned: Planned<'_>,
         network: &Network,
         (state, guests): (&State, &Guests),
-        (end, seed): (Time, u64),
     ) -> Result<Flows, Failure> {
-        let addresses: BTreeMap<String, Ipv4Addr> =
-            state.hosts.iter().map(|host| (host.name.clone(), host.address)).collect();
+        let Planned { real, topology, hosts, seed, end } = planned;
+        let addresses: BTreeMap<String, IpAddr> = hosts.iter().cloned().collect();
         let namespaces = state.hosts.iter().map(|host| {
             let path = PathBuf::from(format!("/proc/{}/fd/{}", network.keeper, host.descriptor));
             let opened = Namespace::at(&path).map_err(Failure::system(format!("enter {}", host.name)))?;
@@ -310,7 +325,9 @@ impl Flows {
             }
             let at = |host: &String| End { namespace: &namespaces[host], address: addresses[host] };
             let (from, to) = (at(&flow.from), at(&flow.to[0].host));
-            flows.prepared.push((number, traffic::prepare(flow, &from, &to, goal.1, seed + number as u64)?));
+            flows
+                .prepared
+                .push((number, traffic::prepare(flow, &from, &to, goal.port(), seed + number as u64)?));
         }
         flows.start_due(guests, Time::ZERO, Due::Receivers)?;
         flows.wait_for_receivers()?;
@@ -486,17 +503,21 @@ mod tests {
             .map(str::to_owned)
             .into_iter()
             .zip((1..).map(|n| [10, 9, 0, n].into()));
-        let hosts: Vec<(String, Ipv4Addr)> = hosts.collect();
-        let group = |last| Ipv4Addr::new(239, 255, 1, last);
+        let hosts: Vec<(String, IpAddr)> = hosts.collect();
+        let group = |last| IpAddr::from([239, 255, 1, last]);
         let expected = [(2, [10, 9, 0, 3].into(), 20_000), (1, group(16), 20_001), (1, group(17), 20_001)];
         let watched = watched(&real, &hosts);
         assert_eq!((&watched[..3], watched.len()), (&expected[..], 5));
-        assert_eq!(latencies(&real), [(group(16), group(31), 0.0, 0.5)]);
+        assert_eq!(latencies(&real, &hosts), [(group(16), group(31), 0.0, 0.5)]);
         let end = Time::from_secs_f64(10.0);
         let topology = scenario.layout(0, 1).topology().expect("its hosts forward nothing");
         assert_eq!(fastest_path(&topology, &real, &real.flows[1]), Rate::from_bps(1e6));
-        let programs =
-            session(Path::new("faircast"), &real.flows[1], (group(16), 20_001), (end, Rate::from_bps(6e6)));
+        let programs = session(
+            Path::new("faircast"),
+            &real.flows[1],
+            (group(16), 20_001).into(),
+            (end, Rate::from_bps(6e6)),
+        );
         let words = |number: usize| {
             let words: Vec<_> = programs[number].words.iter().map(|word| word.to_string_lossy()).collect();
             words.join(" ")
@@ -508,6 +529,16 @@ mod tests {
             words(2)
         );
         assert!(words(2).ends_with("--layer /dev/urandom --layer /dev/urandom"), "{}", words(2));
+        let wide: Vec<(String, IpAddr)> =
+            hosts.iter().map(|(name, _)| (name.clone(), Ipv6Addr::LOCALHOST.into())).collect();
+        let goal = goal(1, &real.flows[1], &wide.into_iter().collect());
+        assert_eq!(goal.to_string(), "[ff18::8000:10]:20001");
+        let over_ipv6 = session(Path::new("faircast"), &real.flows[1], goal, (end, Rate::from_bps(6e6)));
+        let datagram = |of: &SessionProgram| {
+            let at = of.words.iter().position(|word| word == "--datagram").expect("a source has it");
+            of.words[at + 1].to_string_lossy().parse::<u16>().expect("a number")
+        };
+        assert_eq!(datagram(&programs[2]) - datagram(&over_ipv6[2]), 20, "the header of IPv6 is longer");
         let times = programs.iter().map(|it| (it.start.as_secs_f64(), it.is_source)).collect::<Vec<_>>();
         assert_eq!(times, [(0.0, false), (3.0, false), (0.0, true)]);
     }

@@ -36,18 +36,17 @@ pub struct Program {
 ///
 /// # Errors
 /// When a program has no host, or no word.
-pub fn programs(words: &[OsString], hosts: &[HostState]) -> Result<Vec<Program>, SimUsage> {
+pub fn programs(words: &[OsString], hosts: &[&str]) -> Result<Vec<Program>, SimUsage> {
     let host = |word: &OsStr| {
         let name = word.to_str()?.strip_suffix(':')?;
-        hosts.iter().find(|host| host.name == name).map(|host| host.name.clone())
+        hosts.iter().find(|host| **host == name).map(|host| (*host).to_owned())
     };
     let mut programs: Vec<Program> = Vec::new();
     let mut rest = words;
     while let Some(first) = rest.first() {
-        let known = || hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
         let host_of = host(first).ok_or_else(|| SimUsage::NoEmulatedHost {
             word: first.to_string_lossy().into_owned(),
-            known: known(),
+            known: hosts.join(", "),
         })?;
         // A `--` that no host follows belongs to the program.
         let next = (1..rest.len())
@@ -247,14 +246,8 @@ mod tests {
     use super::*;
 
     fn split(line: &str) -> Result<Vec<(String, String)>, String> {
-        let host = |name: &str| HostState {
-            name: name.into(),
-            address: [10, 9, 0, 1].into(),
-            address6: None,
-            descriptor: 3,
-        };
         let words: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
-        let found = programs(&words, &[host("a"), host("b.1")]).map_err(|error| error.to_string())?;
+        let found = programs(&words, &["a", "b.1"]).map_err(|error| error.to_string())?;
         let text = |program: Program| {
             let words: Vec<_> = program.words.iter().map(|word| word.to_string_lossy()).collect();
             (program.host, words.join(" "))

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
@@ -58,9 +58,9 @@ pub struct Order {
     /// Whether the network ends with the process that started the keeper.
     pub bound: bool,
     /// Packets to count: number of the receiving host, destination, port.
-    pub watched: Vec<(usize, Ipv4Addr, u16)>,
+    pub watched: Vec<(usize, IpAddr, u16)>,
     /// First and last group, with the seconds after which joins and leaves of these groups and those between take effect.
-    pub latencies: Vec<(Ipv4Addr, Ipv4Addr, f64, f64)>,
+    pub latencies: Vec<(IpAddr, IpAddr, f64, f64)>,
     /// Whether packets to groups without members reach all hosts.
     pub floods: bool,
     /// Interval of samples in seconds.
@@ -252,7 +252,7 @@ impl Keeper {
         }
         let latencies = order.latencies.iter().map(|(first, last, join, leave)| {
             let [join, leave] = [join, leave].map(|seconds| Span::from_secs_f64(*seconds));
-            ((*first).into(), (*last).into(), Latencies { join, leave })
+            (*first, *last, Latencies { join, leave })
         });
         plan.latencies.extend(latencies);
         plan.unknown = if order.floods { Unknown::Flood } else { Unknown::Prune };
@@ -267,7 +267,7 @@ impl Keeper {
         let namespaces = namespaces.map_err(failed("make a network namespace"))?;
         let mut emulator = Emulator::within(&plan, &namespaces).map_err(|error| error.to_string())?;
         for (host, destination, port) in &order.watched {
-            emulator.watch(*host, (*destination).into(), *port);
+            emulator.watch(*host, *destination, *port);
         }
         let links = plan.link_names().len();
         let change = |(seconds, link, text): &(f64, u32, String)| {
@@ -375,7 +375,7 @@ impl Keeper {
                 .order
                 .watched
                 .iter()
-                .map(|(host, to, _)| self.emulator.has_joined(*host, (*to).into()))
+                .map(|(host, to, _)| self.emulator.has_joined(*host, *to))
                 .collect(),
             load: self.load(&report),
             samples: samples.unwrap_or_default(),

@@ -14,7 +14,7 @@ use faircast_core::time::Time;
 use faircast_emulator::EmulationPlan;
 use faircast_experiments::scenario::{RealFlows, Scenario};
 use faircast_topology::Topology;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::Path;
 
 /// Maximum number of hosts, each of which is a namespace.
@@ -25,7 +25,8 @@ const MAX_HOSTS: usize = 1_000;
 pub struct Lab {
     pub scenario: Scenario,
     pub topology: Topology,
-    pub hosts: Vec<(String, Ipv4Addr)>,
+    /// Names of the hosts, with the addresses that the flows use.
+    pub hosts: Vec<(String, IpAddr)>,
     pub real: RealFlows,
     pub seed: u64,
     pub mtu: u16,
@@ -46,7 +47,7 @@ impl Lab {
         let seed = typed.seed.or(scenario.seeds().first().copied()).unwrap_or(1);
         let topology = scenario.layout(0, seed).topology().map_err(SimUsage::HostThatForwards)?;
         let plan = EmulationPlan::from(topology.clone());
-        let hosts: Vec<_> = plan.hosts().map(|(name, host)| (name, host.address)).collect();
+        let hosts: Vec<_> = plan.hosts().map(|(name, host)| (name, host.address.into())).collect();
         if hosts.len() > MAX_HOSTS {
             return Err(SimUsage::TooManyEmulatedHosts { hosts: hosts.len(), most: MAX_HOSTS }.into());
         }
@@ -68,6 +69,20 @@ impl Lab {
         })
     }
 
+    /// Lets the flows use the IPv6 addresses of the hosts.
+    ///
+    /// # Errors
+    /// When the MTU is too small for IPv6.
+    pub fn over_ipv6(mut self) -> Result<Lab, Failure> {
+        let mut plan = EmulationPlan::from(self.topology.clone());
+        plan.mtu = self.mtu;
+        if !plan.has_ipv6() {
+            return Err(SimUsage::EmulatedMtu(self.mtu).into());
+        }
+        self.hosts = plan.hosts().map(|(name, host)| (name, host.address6.into())).collect();
+        Ok(self)
+    }
+
     /// Returns the order of a network.
     pub fn order(&self, typed: &Building, bound: bool) -> Order {
         Order {
@@ -85,7 +100,7 @@ impl Lab {
                 .map(|(at, link, text)| (at.as_secs_f64(), *link, text.clone()))
                 .collect(),
             watched: flows::watched(&self.real, &self.hosts),
-            latencies: flows::latencies(&self.real),
+            latencies: flows::latencies(&self.real, &self.hosts),
             floods: typed.unknown_groups == UnknownGroups::Flood,
             sample_every: self.scenario.recording_interval(0).as_secs_f64(),
             capture: None,
@@ -118,6 +133,13 @@ impl Lab {
     /// When a flow cannot be made.
     pub fn flows(&self, network: &Network, state: &State, guests: &Guests) -> Result<Flows, Failure> {
         let end = Time::from_secs_f64(self.scenario.duration(0));
-        Flows::prepare((&self.real, &self.topology), network, (state, guests), (end, self.seed))
+        let planned = flows::Planned {
+            real: &self.real,
+            topology: &self.topology,
+            hosts: &self.hosts,
+            seed: self.seed,
+            end,
+        };
+        Flows::prepare(planned, network, (state, guests))
     }
 }

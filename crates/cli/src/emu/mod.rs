@@ -139,29 +139,24 @@ fn status(typed: &EmuStatus, out: &mut impl Write) -> Result<(), Failure> {
 fn run_programs(typed: &EmuRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     let named = typed.network.to_str().filter(|_| !typed.network.exists()).unwrap_or_default();
     if let Ok(network) = network::find(named) {
-        if typed.words.is_empty() || typed.flows || typed.records() || typed.pcap.is_some() {
+        if typed.words.is_empty() || typed.flows || typed.ipv6 || typed.records() || typed.pcap.is_some() {
             return Err(SimUsage::NoProgramInEmulation(network.id).into());
         }
         network.become_root()?;
         let state = network.state()?;
-        let programs = guests::programs(&typed.words, &state.hosts)?;
+        let names: Vec<&str> = state.hosts.iter().map(|host| host.name.as_str()).collect();
+        let programs = guests::programs(&typed.words, &names)?;
         let guests = Guests::new(&network, &state.hosts)?;
         let mut printer = Printer::new(out, typed.json);
         let ended = follow(&mut Session::new(&guests, typed.timeout), &programs, None, &mut printer, stop);
         return ended.and_then(|()| printer.conclude(&network.state()?.load));
     }
-    let lab = Lab::read(&typed.network, &typed.building)?;
-    let planned: Vec<_> = lab
-        .hosts
-        .iter()
-        .map(|(name, address)| keeper::HostState {
-            name: name.clone(),
-            address: *address,
-            address6: None,
-            descriptor: -1,
-        })
-        .collect();
-    let programs = guests::programs(&typed.words, &planned)?;
+    let mut lab = Lab::read(&typed.network, &typed.building)?;
+    if typed.ipv6 {
+        lab = lab.over_ipv6()?;
+    }
+    let names: Vec<&str> = lab.hosts.iter().map(|(name, _)| name.as_str()).collect();
+    let programs = guests::programs(&typed.words, &names)?;
     let has_flows = typed.words.is_empty() || typed.flows;
     if has_flows && !lab.real.omitted.is_empty() && !typed.omit {
         return Err(SimUsage::NotEmulated(lab.real.omitted.join("\n  ")).into());

@@ -7,22 +7,32 @@ use faircast_emulator::{Namespace, sandbox};
 use faircast_experiments::scenario::{RealFlow, Supply, Traffic};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Bytes of the headers of IP and TCP without options, and of the options that carry times.
-const TCP_HEADERS: u16 = 40;
+/// Bytes of the header of TCP without options, and of the options that carry times.
+const TCP_HEADER: u16 = 20;
 const TCP_TIMES: u16 = 12;
-/// Bytes of the headers of IP and UDP.
-const UDP_HEADERS: u16 = 28;
+/// Bytes of the header of UDP.
+const UDP_HEADER: u16 = 8;
 /// Interval at which a waiting flow looks for its end.
 const TURN: Duration = Duration::from_millis(50);
 /// A sender of datagrams that is later than this skips packets.
 const MAX_BEHIND: Span = Span::from_millis(100);
+
+/// Returns the bytes of the header of IP in packets to an address.
+const fn ip_header(to: IpAddr) -> u16 {
+    if to.is_ipv6() { 40 } else { 20 }
+}
+
+/// Returns the bytes of the headers of IP and UDP in packets to an address.
+pub const fn udp_headers(to: IpAddr) -> u16 {
+    ip_header(to) + UDP_HEADER
+}
 
 /// The sockets of a flow before its start.
 #[derive(Debug)]
@@ -36,7 +46,7 @@ pub struct Prepared {
 
 #[derive(Debug)]
 enum Socket {
-    Tcp(OwnedFd, SocketAddrV4, Namespace),
+    Tcp(OwnedFd, SocketAddr, Namespace),
     Udp(UdpSocket),
 }
 
@@ -51,7 +61,7 @@ enum Receiver {
 #[derive(Debug)]
 pub struct End<'a> {
     pub namespace: &'a Namespace,
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
 }
 
 /// Opens the sockets of a flow, which is no session.
@@ -65,14 +75,16 @@ pub fn prepare(
     port: u16,
     seed: u64,
 ) -> Result<Prepared, Failure> {
-    let goal = SocketAddrV4::new(to.address, port);
+    let goal = SocketAddr::new(to.address, port);
     let inside =
         |source: io::Error| Failure::System { what: format!("make the flow {}", flow.group), source };
     let (socket, receiver) = match &flow.traffic {
         Traffic::Tcp { congestion, .. } => {
             let listener =
                 to.namespace.inside(|| TcpListener::bind(goal)).map_err(inside)?.map_err(inside)?;
-            let Ok(socket) = from.namespace.inside(|| open(congestion, flow.packet)).map_err(inside)? else {
+            let Ok(socket) =
+                from.namespace.inside(|| open(congestion, flow.packet, to.address)).map_err(inside)?
+            else {
                 let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
                 return Err(Failure::Check(format!(
                     "this kernel has no TCP congestion control `{congestion}` for the flow {}; it has: {}",
@@ -85,7 +97,7 @@ pub fn prepare(
         Traffic::Datagrams { .. } | Traffic::Session { .. } => {
             let receiver = to.namespace.inside(|| UdpSocket::bind(goal)).map_err(inside)?.map_err(inside)?;
             let open = || {
-                UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| {
+                UdpSocket::bind((from.address, 0)).and_then(|socket| {
                     socket.connect(goal)?;
                     Ok(socket)
                 })
@@ -98,10 +110,11 @@ pub fn prepare(
 }
 
 /// Opens a socket in the network namespace of the calling thread. The module of a congestion control is loaded on demand.
-fn open(congestion: &str, packet: u16) -> io::Result<OwnedFd> {
-    let socket = net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+fn open(congestion: &str, packet: u16, to: IpAddr) -> io::Result<OwnedFd> {
+    let family = if to.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     net::sockopt::set_tcp_congestion(&socket, congestion)?;
-    sandbox::limit_segments(&socket, packet.saturating_sub(TCP_HEADERS).max(88))?;
+    sandbox::limit_segments(&socket, packet.saturating_sub(ip_header(to) + TCP_HEADER).max(88))?;
     Ok(socket)
 }
 
@@ -206,7 +219,7 @@ fn transmit(
             if !clock.sleep_until(flow.start) {
                 return Ok(());
             }
-            let payload = flow.packet.saturating_sub(TCP_HEADERS + TCP_TIMES).max(1);
+            let payload = flow.packet.saturating_sub(ip_header(goal.ip()) + TCP_HEADER + TCP_TIMES).max(1);
             let Supply::Transfers(transfers) = supply else {
                 net::connect(&socket, &goal)?;
                 return write(&mut TcpStream::from(socket), supply, flow, payload, clock);
@@ -216,7 +229,7 @@ fn transmit(
             let mut socket = Some(socket);
             for (packets, pause) in transfers.clone() {
                 let begin = clock.now();
-                let socket = socket.take().map_or_else(|| open(congestion, flow.packet), Ok)?;
+                let socket = socket.take().map_or_else(|| open(congestion, flow.packet, goal.ip()), Ok)?;
                 net::connect(&socket, &goal)?;
                 let mut stream = TcpStream::from(socket);
                 write(&mut stream, &Supply::Packets(packets), flow, payload, clock)?;
@@ -355,7 +368,8 @@ fn send(
     pace: &mut Pace,
     clock: &Clock,
 ) -> io::Result<()> {
-    let buffer = vec![0; usize::from(flow.packet.saturating_sub(UDP_HEADERS).max(1))];
+    let buffer =
+        vec![0; usize::from(flow.packet.saturating_sub(udp_headers(socket.peer_addr()?.ip())).max(1))];
     let mut put = |from: Time, until: Time, packets: u32| -> io::Result<()> {
         let until = until.min(flow.stop);
         for _ in 0..packets {

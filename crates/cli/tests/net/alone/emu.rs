@@ -224,6 +224,48 @@ fn programs_on_emulated_hosts_use_ipv6() {
     assert!(packets > 300, "packets to the group: {packets}");
 }
 
+/// Needs a kernel: TCP, MLD and multicast of the kernel over IPv6.
+#[test]
+fn flows_of_a_scenario_use_ipv6() {
+    let Some(_root) = require_root() else { return };
+    let _turn = must(Turn::take(Company::Alone));
+    let place = lab();
+    let more = "
+        [[flow]]
+        name = \"tcp\"
+        kind = \"tcp-cubic\"
+        from = \"src\"
+        to = \"b\"
+        [[flow]]
+        name = \"layers\"
+        kind = \"session\"
+        scheme = \"rlc,layers=2\"
+        leave_latency = \"100 ms\"
+        from = \"src\"
+        to = [\"a\", \"b\"]";
+    must(std::fs::write(place.path().join("lab.toml"), format!("{LAB}{more}")));
+    let run = ["emu", "run", "lab.toml", "--ipv6", "--json", "--pcap", "links.pcapng"];
+    let events = valid(place.path(), &run);
+    let rate = |flow: &str| one(&events, "flow", flow)["rate"].as_f64().expect("a number");
+    assert!((4e6..6e6).contains(&rate("flood")), "it shares the link of a: {}", rate("flood"));
+    for flow in ["tcp", "session"] {
+        assert!((5e4..2e6).contains(&rate(flow)), "{flow}: {}", rate(flow));
+    }
+    assert!((1e3..2e6).contains(&rate("layers")), "{}", rate("layers"));
+    let to_b = one(&events, "link", "r->b");
+    assert!(to_b["offered"].as_f64() > Some(800.0), "the flows fill the link of b: {to_b}");
+    let capture = must(std::fs::read(place.path().join("links.pcapng")));
+    let group = |last: u8| [0xff, 0x18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, last];
+    let packets = |last| capture.windows(16).filter(|bytes| *bytes == group(last)).count();
+    assert!(packets(0x30) > 20, "the lowest layer reaches a: {}", packets(0x30));
+
+    let small =
+        LAB.split("[[change]]").next().expect("the flood").replace("\"udp\"", "\"udp\"\npacket = \"900 B\"");
+    must(std::fs::write(place.path().join("lab.toml"), small));
+    let (code, _, errors) = faircast(place.path(), &["emu", "run", "lab.toml", "--ipv6", "--mtu", "1000"]);
+    assert!(code == Some(2) && errors.contains("IPv6 needs packets of 1280 bytes"), "{code:?} {errors}");
+}
+
 /// Needs a kernel: user namespaces.
 #[test]
 fn ordinary_user_runs_and_removes_emulations() {
