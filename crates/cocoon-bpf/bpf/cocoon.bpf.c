@@ -52,7 +52,6 @@ struct {
 #define PUBLISH 2u /* ssthresh made a cut that set_state is to publish */
 #define FROZEN 4u /* counted in the group's `frozen` */
 #define STARTED 8u /* its first data have left */
-#define PACED 16u
 
 /* What a connection knows, in its socket (icsk_ca_priv, 104 bytes, zero before init). */
 struct conn {
@@ -280,6 +279,8 @@ static __always_inline void begin(struct tcp_sock *tp, struct conn *c, struct gr
     r = reference_of(g, c->id);
     if (r.cwnd)
         w = begin_beside(r.cwnd, r.ssthresh, settings.least_start);
+    if (g->total)
+        w.cwnd = least(w.cwnd, share_of(g->total, g->senders));
     e = c->flags & STARTED ? event_of(tp, c, EVENT_START) : 0;
     put_window(tp, w);
     if (c->flags & STARTED)
@@ -291,6 +292,64 @@ static __always_inline void begin(struct tcp_sock *tp, struct conn *c, struct gr
         e->cwnd_after = tp->snd_cwnd;
         e->ssthresh_after = tp->snd_ssthresh;
         bpf_ringbuf_submit(e, 0);
+    }
+}
+
+/* Sum of the windows of the active members, and their number, which is kept in the group without those that wait after a timeout. */
+static __always_inline u32 count_senders(struct group *g, u64 now)
+{
+    u32 windows = 0, active = 0, ms = now_ms();
+
+    for (u32 i = 0; i < SLOTS; i++) {
+        struct slot *s = &g->slots[i];
+        u32 at = s->active;
+
+        if (!s->id || !at || (s32)(ms - at) > (s32)SILENT_MS)
+            continue;
+        windows += s->cwnd;
+        active++;
+    }
+    g->round_ns = now;
+    g->senders = active > g->frozen ? active - g->frozen : 1;
+    return windows;
+}
+
+/* After a cut: once per round trip. */
+static __always_inline void limit_after_cut(struct group *g)
+{
+    u64 now = bpf_ktime_get_ns();
+    u32 windows;
+
+    if (!settings.group_limit || (g->total && now - g->total_ns < (u64)(g->srtt8 >> 3) * 1000))
+        return;
+    windows = count_senders(g, now);
+    g->total = total_after_cut(windows, g->senders);
+    g->total_ns = now;
+}
+
+#define UNCUT_NS 10000000000ull /* a limit without a cut for so long ends */
+
+/* At an acknowledgement of new data. */
+static __always_inline void limit_at_ack(struct tcp_sock *tp, struct group *g, u32 acked)
+{
+    u64 now = bpf_ktime_get_ns();
+    u32 share;
+
+    if (!settings.group_limit || !g->total)
+        return;
+    if (now - g->total_ns > UNCUT_NS) {
+        g->total = 0;
+        return;
+    }
+    if (now - g->round_ns > (u64)(g->srtt8 >> 3) * 1000)
+        count_senders(g, now);
+    g->total = total_after_ack(g->total, acked, g->senders);
+    if (g->senders < 2)
+        return; /* alone it is NewReno */
+    share = share_of(g->total, g->senders);
+    if (tp->snd_cwnd > share) {
+        put_window(tp, (struct window){ .cwnd = share, .ssthresh = tp->snd_ssthresh });
+        __sync_fetch_and_add(&g->limited, 1);
     }
 }
 
@@ -360,6 +419,7 @@ static __always_inline void publish(struct conn *c, struct group *g, u32 kind)
     c->gen = ++g->cut_gen;
     bpf_spin_unlock(&g->lock);
     __sync_fetch_and_add(kind == CUT_TIMEOUT ? &g->timeouts : &g->losses, 1);
+    limit_after_cut(g);
 }
 
 /* Whether the group knows that this member waits for an acknowledgement after a timeout (paper 002, 4.5, rule 4). */
@@ -498,10 +558,6 @@ void BPF_PROG(cocoon_init, struct sock *sk)
         return;
     }
     begin(tp, c, g);
-    if (settings.pace_start && sk->sk_pacing_status == SK_PACING_NONE) {
-        sk->sk_pacing_status = SK_PACING_NEEDED;
-        c->flags |= PACED;
-    }
 }
 
 SEC("struct_ops/cocoon_release")
@@ -647,10 +703,6 @@ void BPF_PROG(cocoon_in_ack_event, struct sock *sk, u32 flags)
         __sync_fetch_and_add(&g->acked, una - c->una);
         c->una = una;
         freeze(c, g, false);
-        if (c->flags & PACED) { /* the first window has left */
-            sk->sk_pacing_status = SK_PACING_NONE;
-            c->flags &= ~PACED;
-        }
     }
     if (settings.coordinate)
         apply(tp, c, g);
@@ -694,14 +746,21 @@ void BPF_PROG(cocoon_cong_avoid, struct sock *sk, u32 ack, u32 acked)
     guard(tp);
     tcp_reno_cong_avoid(sk, ack, acked);
     g = c->flags & LIVE ? group_of(c) : 0;
-    if (g)
-        show(tp, c, g);
+    if (!g)
+        return;
+    limit_at_ack(tp, g, acked);
+    show(tp, c, g);
 }
 
 SEC("struct_ops/cocoon_undo_cwnd")
 u32 BPF_PROG(cocoon_undo_cwnd, struct sock *sk)
 {
+    struct conn *c = conn_of(sk);
+    struct group *g = c->flags & LIVE ? group_of(c) : 0;
+
     guard((struct tcp_sock *)sk);
+    if (g)
+        g->total = 0; /* it followed a loss that was none */
     return tcp_reno_undo_cwnd(sk);
 }
 

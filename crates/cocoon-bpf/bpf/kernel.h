@@ -30,7 +30,6 @@ enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_F_NO_PREALLOC = 1 };
 /* <net/inet_connection_sock.h>, <net/tcp.h> */
 enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 enum tcp_ca_event { CA_EVENT_TX_START = 0 };
-enum sk_pacing { SK_PACING_NONE = 0, SK_PACING_NEEDED = 1 };
 #define TCP_CONG_NON_RESTRICTED 1
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -67,7 +66,6 @@ struct sock_common {
 
 struct sock {
     struct sock_common __sk_common;
-    u32 sk_pacing_status;
 };
 
 struct inet_sock {

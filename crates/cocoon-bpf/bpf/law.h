@@ -80,4 +80,22 @@ static __always_inline struct window begin_beside(u32 cwnd, u32 ssthresh, u32 fl
     return clamped(w);
 }
 
+/* Limit of all windows together after a cut: half of what they were, but a packet for each sender, in packets * 256. */
+static __always_inline u64 total_after_cut(u32 windows, u32 senders)
+{
+    return (u64)most(windows / 2, senders) << 8;
+}
+
+/* It grows as the windows of its senders do in congestion avoidance: by a packet of each per round trip. */
+static __always_inline u64 total_after_ack(u64 total, u32 acked, u32 senders)
+{
+    return total + ((u64)acked * senders << 16) / (total ? total : 1);
+}
+
+/* A sender's share of the limit. */
+static __always_inline u32 share_of(u64 total, u32 senders)
+{
+    return most((u32)((total >> 8) / (senders ? senders : 1)), LEAST_CWND);
+}
+
 #endif

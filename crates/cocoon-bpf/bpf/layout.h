@@ -12,7 +12,7 @@ struct settings {
     u32 prefix6;
     u32 coordinate; /* 0: no cuts among members, to measure what the shared start alone does */
     u32 share_start; /* 0: every connection begins as the kernel has it */
-    u32 pace_start; /* 1: the first window leaves over half a round trip */
+    u32 group_limit; /* 1: after a cut, the windows of all members together are limited */
     u32 cut_below; /* 1: a loss below the watermark halves its own window, as any TCP's does, and tells nobody */
     u32 least_start; /* packets of a new connection at least, beside a reference */
 };
@@ -74,6 +74,12 @@ struct group {
     u64 expired; /* and those too old to apply */
     u64 shared; /* connections that began from a reference */
     u64 alone; /* and those without one */
+    u64 limited; /* acknowledgements at which the limit reduced a window */
+    u64 total; /* limit of all windows together, packets * 256; 0: none */
+    u64 total_ns; /* ns, when it was last set by a cut */
+    u64 round_ns; /* ns, when the senders were last counted */
+    u32 senders; /* members with data outstanding that do not wait after a timeout; at least 1 */
+    u32 pad;
     struct slot slots[SLOTS];
 };
 

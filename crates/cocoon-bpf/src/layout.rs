@@ -183,8 +183,8 @@ pub struct Settings {
     pub coordinate: bool,
     /// Whether a new connection takes its starting window from a reference member (paper 002, 4.4).
     pub share_start: bool,
-    /// Whether the first window of a connection is paced over half a round-trip time.
-    pub pace_start: bool,
+    /// Whether the windows of all members of a group together are limited after a cut.
+    pub group_limit: bool,
     /// Whether a member halves its own window, as any TCP does, when it loses a packet that it sent before the latest cut. The
     /// windows of other members are not cut.
     pub cut_below: bool,
@@ -199,7 +199,7 @@ impl Default for Settings {
             prefix6: 64,
             coordinate: true,
             share_start: true,
-            pace_start: false,
+            group_limit: false,
             cut_below: false,
             min_start: 1,
         }
@@ -218,7 +218,7 @@ impl Settings {
             self.prefix6,
             u32::from(self.coordinate),
             u32::from(self.share_start),
-            u32::from(self.pace_start),
+            u32::from(self.group_limit),
             u32::from(self.cut_below),
             self.min_start,
         ];
@@ -238,7 +238,7 @@ impl Settings {
             prefix6: read.u32()?,
             coordinate: read.u32()? != 0,
             share_start: read.u32()? != 0,
-            pace_start: read.u32()? != 0,
+            group_limit: read.u32()? != 0,
             cut_below: read.u32()? != 0,
             min_start: read.u32()?,
         })
@@ -291,13 +291,15 @@ pub struct Group {
     pub shared: u64,
     /// Number of connections that started without a reference member.
     pub alone: u64,
+    /// Number of acknowledgements at which the limit of all windows reduced a window.
+    pub limited: u64,
     /// State of the members that have a slot.
     pub slots: Vec<Slot>,
 }
 
 impl Group {
     /// Size of `struct group`, bytes.
-    pub const SIZE: usize = 120 + SLOTS * 16;
+    pub const SIZE: usize = 160 + SLOTS * 16;
 
     /// Parses the bytes of a map entry; `None` if they have another size.
     #[must_use]
@@ -327,8 +329,10 @@ impl Group {
             expired: read.u64()?,
             shared: read.u64()?,
             alone: read.u64()?,
+            limited: read.u64()?,
             slots: Vec::new(),
         };
+        let _limit = (read.u64()?, read.u64()?, read.u64()?, read.u64()?);
         for _ in 0..SLOTS {
             let (id, cwnd, ssthresh) = (read.u32()?, read.u32()?, read.u32()?);
             let active = read.u32()? != 0;

@@ -68,9 +68,9 @@ struct Load {
     /// Start every connection with the kernel's initial window (for measurements)
     #[arg(long)]
     no_shared_start: bool,
-    /// Send the first window of a connection over half a round trip
+    /// Limit the windows of all members of a group together after a cut, so that long answers lose fewer packets
     #[arg(long)]
-    pace_start: bool,
+    group_limit: bool,
     /// Halve a member's window also at its losses below the watermark, as TCP does
     #[arg(long)]
     cut_below: bool,
@@ -137,7 +137,7 @@ impl Load {
             prefix6: self.prefix6,
             coordinate: !self.no_coordination,
             share_start: !self.no_shared_start,
-            pace_start: self.pace_start,
+            group_limit: self.group_limit,
             cut_below: self.cut_below,
             min_start: self.min_start,
         }

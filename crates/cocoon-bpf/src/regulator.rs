@@ -146,6 +146,7 @@ mod tests {
             expired: 0,
             shared: 0,
             alone: 0,
+            limited: 0,
             slots: slots.collect(),
         }
     }

@@ -42,8 +42,8 @@ pub struct Status {
     pub coordinate: bool,
     /// Whether a new connection takes its starting window from a reference member.
     pub share_start: bool,
-    /// Whether first windows are paced.
-    pub pace_start: bool,
+    /// Whether the windows of all members of a group together are limited after a cut.
+    pub group_limit: bool,
     /// Whether a member halves its own window when it loses a packet that it sent before the latest cut.
     pub cut_below: bool,
     /// Minimum starting window of a new connection with a reference member, packets.
@@ -101,6 +101,8 @@ pub struct GroupStatus {
     pub shared_starts: u64,
     /// Number of connections that started without a reference member.
     pub alone_starts: u64,
+    /// Number of acknowledgements at which the limit of the group reduced a window.
+    pub limited: u64,
 }
 
 impl Status {
@@ -119,7 +121,7 @@ impl Status {
             prefix6: settings.prefix6,
             coordinate: settings.coordinate,
             share_start: settings.share_start,
-            pace_start: settings.pace_start,
+            group_limit: settings.group_limit,
             cut_below: settings.cut_below,
             min_start: settings.min_start,
             connections_begun: totals.begun,
@@ -171,6 +173,7 @@ impl GroupStatus {
             expired_cuts: group.expired,
             shared_starts: group.shared,
             alone_starts: group.alone,
+            limited: group.limited,
         }
     }
 }
@@ -196,14 +199,14 @@ pub fn text(status: &Status) -> String {
     let _ = writeln!(
         out,
         "{}: loaded; groups by /{} and /{}; coordinated cuts {}, shared start {} (at least {} packets), \
-         paced start {}, cuts for losses from before the latest cut {}",
+         limit of a group {}, cuts for losses from before the latest cut {}",
         status.name,
         status.prefix4,
         status.prefix6,
         switch(status.coordinate),
         switch(status.share_start),
         status.min_start,
-        switch(status.pace_start),
+        switch(status.group_limit),
         switch(status.cut_below),
     );
     let _ = writeln!(
@@ -232,7 +235,7 @@ pub fn text(status: &Status) -> String {
         }
         let _ = writeln!(
             out,
-            "  cuts: {} by losses, {} by timeouts; {} losses or timeouts ignored; {} cuts applied by other members, {} expired; starts: {} shared, {} alone",
+            "  cuts: {} by losses, {} by timeouts; {} losses or timeouts ignored; {} cuts applied by other members, {} expired; starts: {} shared, {} alone; {} windows reduced by the limit of the group",
             group.losses,
             group.timeouts,
             group.ignored,
@@ -240,6 +243,7 @@ pub fn text(status: &Status) -> String {
             group.expired_cuts,
             group.shared_starts,
             group.alone_starts,
+            group.limited,
         );
     }
     let _ = writeln!(out, "departures from paper 002, chapter 4:");

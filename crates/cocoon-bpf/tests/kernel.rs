@@ -4,7 +4,7 @@
 use faircast_cocoon_bpf::{
     CocoonError, GroupKey, Loaded, Place, Settings, Which, load, preflight, status, trace, unload,
 };
-use faircast_testkit::require_root;
+use faircast_testkit::{EmulatedLab, require_root};
 use libbpf_rs::{MapCore, MapHandle};
 use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
 use rustix::net::{AddressFamily, SocketType};
@@ -188,6 +188,41 @@ fn a_second_connection_begins_with_half_the_window_of_the_first() {
     assert!(status::DEPARTURES.iter().all(|(_, how)| text.contains(how)), "{text}");
 }
 
+/// A server whose eight downloads share a queue of ten packets.
+const SHORT_QUEUE: &str = "
+    host server
+    host client
+    link server client rate=10M delay=10ms queue=droptail,10";
+
+#[test]
+fn group_limit_reduces_windows_after_a_loss() {
+    let Some(place) = place("lim") else { return };
+    let Some(root) = require_root() else { return };
+    let _turn = turn();
+    let lab = EmulatedLab::shared(&root, SHORT_QUEUE).expect("the lab starts");
+    let group = |group_limit: bool| {
+        let _registered = Registered::new(&place, &Settings { group_limit, ..Settings::default() });
+        let bound = lab.host("server").inside(|| {
+            let listener = TcpListener::bind((lab.host("server").ipv4(), 0)).expect("the server has its address");
+            set_tcp_congestion(&listener, place.name()).expect("it is registered");
+            listener
+        });
+        let listener = bound.expect("the namespace exists");
+        let connect = || lab.host("client").inside(|| connection(&listener)).expect("the namespace exists");
+        let mut downloads: Vec<_> = (0..8).map(|_| connect()).collect();
+        std::thread::scope(|scope| {
+            downloads.iter_mut().for_each(|one| drop(scope.spawn(|| transfer(one, 300_000))));
+        });
+        let shown = status::Status::read(&place).expect("it is loaded");
+        assert!(status::text(&shown).contains("windows reduced by the limit"));
+        (shown.groups[0].losses + shown.groups[0].timeouts, shown.groups[0].limited)
+    };
+    let ((cuts, limited), (other_cuts, unlimited)) = (group(true), group(false));
+    assert!(cuts > 0 && other_cuts > 0, "eight downloads fill ten packets: {cuts} and {other_cuts}");
+    assert!(limited > 0, "the limit of the group has an effect");
+    assert_eq!(unlimited, 0);
+}
+
 #[test]
 fn live_connections_move_to_groups_assigned_by_user_space() {
     let Some(place) = place("grp") else { return };
@@ -317,7 +352,10 @@ fn load_refuses_a_registered_name_and_unload_an_unknown_name() {
     let _turn = turn();
     let registered = Registered::new(&place, &Settings::default());
     let again = load(&place, &Settings::default()).expect_err("it is registered");
-    let expected = format!("cocoon: congestion control {} is already registered; unload it, or use another --name", place.name());
+    let expected = format!(
+        "cocoon: congestion control {} is already registered; unload it, or use another --name",
+        place.name()
+    );
     assert_eq!((again.to_string(), again.exit_code()), (expected, 69));
     let reno = Place::new("reno", Path::new(BPFFS)).expect("a name");
     assert!(matches!(load(&reno, &Settings::default()), Err(CocoonError::Registered(_))));

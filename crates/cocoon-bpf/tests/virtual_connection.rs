@@ -64,6 +64,7 @@ impl Both {
             expired: 0,
             shared: 0,
             alone: 0,
+            limited: 0,
             slots: vec![slot((1, self.windows[0])), slot((2, self.windows[1]))],
         };
         self.now_ms += 1;
