@@ -280,7 +280,7 @@ static __always_inline void begin(struct tcp_sock *tp, struct conn *c, struct gr
     if (r.cwnd)
         w = begin_beside(r.cwnd, r.ssthresh, settings.least_start);
     if (g->total)
-        w.cwnd = least(w.cwnd, share_of(g->total, g->senders));
+        w.cwnd = least(w.cwnd, window_of(share_of(g->total, g->senders)));
     e = c->flags & STARTED ? event_of(tp, c, EVENT_START) : 0;
     put_window(tp, w);
     if (c->flags & STARTED)
@@ -323,7 +323,7 @@ static __always_inline void limit_after_cut(struct group *g)
     if (!settings.group_limit || (g->total && now - g->total_ns < (u64)(g->srtt8 >> 3) * 1000))
         return;
     windows = count_senders(g, now);
-    g->total = total_after_cut(windows, g->senders);
+    g->total = total_after_cut(windows, g->total, g->senders);
     g->total_ns = now;
 }
 
@@ -346,7 +346,7 @@ static __always_inline void limit_at_ack(struct tcp_sock *tp, struct group *g, u
     g->total = total_after_ack(g->total, acked, g->senders);
     if (g->senders < 2)
         return; /* alone it is NewReno */
-    share = share_of(g->total, g->senders);
+    share = window_of(share_of(g->total, g->senders));
     if (tp->snd_cwnd > share) {
         put_window(tp, (struct window){ .cwnd = share, .ssthresh = tp->snd_ssthresh });
         __sync_fetch_and_add(&g->limited, 1);
@@ -558,6 +558,8 @@ void BPF_PROG(cocoon_init, struct sock *sk)
         return;
     }
     begin(tp, c, g);
+    if (settings.group_limit && sk->sk_pacing_status == SK_PACING_NONE)
+        sk->sk_pacing_status = SK_PACING_NEEDED;
 }
 
 SEC("struct_ops/cocoon_release")
@@ -752,6 +754,31 @@ void BPF_PROG(cocoon_cong_avoid, struct sock *sk, u32 ack, u32 acked)
     show(tp, c, g);
 }
 
+/* Called before each transmission, after the kernel has set the pacing rate by the window: a window is at least a packet, a share may be less. */
+SEC("struct_ops/cocoon_min_tso_segs")
+u32 BPF_PROG(cocoon_min_tso_segs, struct sock *sk)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct conn *c = conn_of(sk);
+    struct group *g;
+    u64 rate;
+    u32 share, us;
+
+    if (!settings.group_limit || !(c->flags & LIVE))
+        return USUAL_SEGS;
+    g = group_of(c);
+    if (!g || !g->total || g->senders < 2)
+        return USUAL_SEGS;
+    share = share_of(g->total, g->senders);
+    us = g->srtt8 >> 3;
+    if (!us || share >= PACKET)
+        return USUAL_SEGS;
+    rate = (u64)share * tp->mss_cache * 1000000 / PACKET / us;
+    if (rate && rate < sk->sk_pacing_rate)
+        sk->sk_pacing_rate = rate;
+    return 1;
+}
+
 SEC("struct_ops/cocoon_undo_cwnd")
 u32 BPF_PROG(cocoon_undo_cwnd, struct sock *sk)
 {
@@ -775,6 +802,7 @@ struct tcp_congestion_ops cocoon = {
     .pkts_acked = (void *)cocoon_pkts_acked,
     .cong_avoid = (void *)cocoon_cong_avoid,
     .undo_cwnd = (void *)cocoon_undo_cwnd,
+    .min_tso_segs = (void *)cocoon_min_tso_segs,
     .name = "cocoon",
     /* Any process may choose it, in every network namespace. */
     .flags = TCP_CONG_NON_RESTRICTED,

@@ -30,6 +30,8 @@ enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_F_NO_PREALLOC = 1 };
 /* <net/inet_connection_sock.h>, <net/tcp.h> */
 enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 enum tcp_ca_event { CA_EVENT_TX_START = 0 };
+enum sk_pacing { SK_PACING_NONE = 0, SK_PACING_NEEDED = 1 };
+#define USUAL_SEGS 2 /* net.ipv4.tcp_min_tso_segs */
 #define TCP_CONG_NON_RESTRICTED 1
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -66,6 +68,8 @@ struct sock_common {
 
 struct sock {
     struct sock_common __sk_common;
+    u32 sk_pacing_status;
+    unsigned long sk_pacing_rate;
 };
 
 struct inet_sock {
@@ -105,6 +109,7 @@ struct tcp_congestion_ops {
     void (*in_ack_event)(struct sock *sk, u32 flags);
     void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
     u32 (*undo_cwnd)(struct sock *sk);
+    u32 (*min_tso_segs)(struct sock *sk);
     void (*init)(struct sock *sk);
     void (*release)(struct sock *sk);
     char name[16];

@@ -80,22 +80,37 @@ static __always_inline struct window begin_beside(u32 cwnd, u32 ssthresh, u32 fl
     return clamped(w);
 }
 
-/* Limit of all windows together after a cut: half of what they were, but a packet for each sender, in packets * 256. */
-static __always_inline u64 total_after_cut(u32 windows, u32 senders)
+#define PACKET 256u /* the unit of limits: a group of many may have less than a packet for each */
+
+/* Limit of all windows together after a cut: half of what was allowed, but a quarter of a packet for each sender. */
+static __always_inline u64 total_after_cut(u32 windows, u64 total, u32 senders)
 {
-    return (u64)most(windows / 2, senders) << 8;
+    u64 allowed = (u64)windows * PACKET;
+
+    if (total && total < allowed)
+        allowed = total;
+    allowed /= 2;
+    return allowed > (u64)senders * (PACKET / 4) ? allowed : (u64)senders * (PACKET / 4);
 }
 
-/* It grows as the windows of its senders do in congestion avoidance: by a packet of each per round trip. */
-static __always_inline u64 total_after_ack(u64 total, u32 acked, u32 senders)
-{
-    return total + ((u64)acked * senders << 16) / (total ? total : 1);
-}
-
-/* A sender's share of the limit. */
+/* A sender's share of the limit, in 256ths of a packet. */
 static __always_inline u32 share_of(u64 total, u32 senders)
 {
-    return most((u32)((total >> 8) / (senders ? senders : 1)), LEAST_CWND);
+    return most((u32)(total / (senders ? senders : 1)), 1);
+}
+
+/* It grows as the windows of its senders do in congestion avoidance, by a packet of each per round trip, and more slowly below one packet each. */
+static __always_inline u64 total_after_ack(u64 total, u32 acked, u32 senders)
+{
+    u32 share = share_of(total, senders);
+
+    return total + (u64)acked * (share < PACKET ? share : PACKET * PACKET / share);
+}
+
+/* The share as a window. */
+static __always_inline u32 window_of(u32 share)
+{
+    return most(share / PACKET, LEAST_CWND);
 }
 
 #endif

@@ -110,7 +110,7 @@ fn prepared(place: &Place, settings: &Settings) -> Result<OpenObject, CocoonErro
 }
 
 /// Offset of `name` in `struct tcp_congestion_ops` of `bpf/kernel.h`, in bytes: nine pointers precede it.
-const NAME_AT: usize = 9 * 8;
+const NAME_AT: usize = 10 * 8;
 
 /// Unregisters the congestion control and removes its pins. Live connections use the congestion control until they end. New
 /// connections cannot choose it.
