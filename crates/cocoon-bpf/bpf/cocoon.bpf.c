@@ -272,6 +272,7 @@ static __always_inline struct window reference_of(struct group *g, u32 but)
 static __always_inline void begin(struct tcp_sock *tp, struct conn *c, struct group *g)
 {
     struct window r, w = { .cwnd = c->initial, .ssthresh = MOST };
+    u64 total = total_at(g->total, bpf_ktime_get_ns() - g->total_ns);
     struct event *e;
 
     if (!settings.share_start)
@@ -279,8 +280,8 @@ static __always_inline void begin(struct tcp_sock *tp, struct conn *c, struct gr
     r = reference_of(g, c->id);
     if (r.cwnd)
         w = begin_beside(r.cwnd, r.ssthresh, settings.least_start);
-    if (g->total)
-        w.cwnd = least(w.cwnd, window_of(share_of(g->total, g->senders)));
+    if (total)
+        w.cwnd = least(w.cwnd, window_of(share_of(total, g->senders)));
     e = c->flags & STARTED ? event_of(tp, c, EVENT_START) : 0;
     put_window(tp, w);
     if (c->flags & STARTED)
@@ -705,15 +706,18 @@ u32 BPF_PROG(cocoon_min_tso_segs, struct sock *sk)
     struct tcp_sock *tp = (struct tcp_sock *)sk;
     struct conn *c = conn_of(sk);
     struct group *g;
-    u64 rate;
+    u64 rate, total;
     u32 share, us;
 
     if (!settings.group_limit || !(c->flags & LIVE))
         return USUAL_SEGS;
     g = group_of(c);
-    if (!g || !g->total || g->senders < 2)
+    if (!g || g->senders < 2)
         return USUAL_SEGS;
-    share = share_of(g->total, g->senders);
+    total = total_at(g->total, bpf_ktime_get_ns() - g->total_ns);
+    if (!total)
+        return USUAL_SEGS;
+    share = share_of(total, g->senders);
     us = g->srtt8 >> 3;
     if (!us || share >= PACKET)
         return USUAL_SEGS;

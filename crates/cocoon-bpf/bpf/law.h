@@ -82,6 +82,14 @@ static __always_inline struct window begin_beside(u32 cwnd, u32 ssthresh, u32 fl
 
 #define PACKET 256u /* the unit of limits: a group of many may have less than a packet for each */
 
+#define UNCUT_NS 10000000000ull /* a limit without a cut for so long ends */
+
+/* Limit of all windows together, at this time after the last cut. */
+static __always_inline u64 total_at(u64 total, u64 age_ns)
+{
+    return age_ns > UNCUT_NS ? 0 : total;
+}
+
 /* Limit of all windows together after a cut: half of what was allowed, but a quarter of a packet for each sender. */
 static __always_inline u64 total_after_cut(u32 windows, u64 total, u32 senders)
 {

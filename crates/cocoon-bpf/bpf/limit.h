@@ -36,8 +36,6 @@ static __always_inline void limit_after_cut(struct group *g)
     g->total_ns = now;
 }
 
-#define UNCUT_NS 10000000000ull /* a limit without a cut for so long ends */
-
 /* At an acknowledgement of new data. */
 static __always_inline void limit_at_ack(struct tcp_sock *tp, struct group *g, u32 acked)
 {
@@ -46,7 +44,7 @@ static __always_inline void limit_at_ack(struct tcp_sock *tp, struct group *g, u
 
     if (!settings.group_limit || !g->total)
         return;
-    if (now - g->total_ns > UNCUT_NS) {
+    if (!total_at(g->total, now - g->total_ns)) {
         g->total = 0;
         return;
     }

@@ -1,13 +1,15 @@
 //! Tests of the programs in the running kernel. They need root and a kernel with BTF and struct_ops; otherwise they are skipped
 //! with a message.
 
+use faircast_cocoon_bpf::layout::{Group, SLOTS};
 use faircast_cocoon_bpf::{
     CocoonError, GroupKey, Loaded, Place, Settings, Which, load, preflight, status, trace, unload,
 };
 use faircast_testkit::{EmulatedLab, require_root};
-use libbpf_rs::{MapCore, MapHandle};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
 use rustix::net::{AddressFamily, SocketType};
+use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::path::Path;
@@ -145,6 +147,25 @@ fn connections_survive_three_unloads_and_programs_are_freed() {
     assert_eq!(complaints(), before, "the kernel complains: dmesg");
 }
 
+/// Returns the fields of the trace by which a further connection begins, as numbers.
+fn start_of(place: &Place, listener: &TcpListener) -> HashMap<String, u32> {
+    let stop = AtomicBool::new(false);
+    let mut traced = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| trace::record(place, &mut traced, &stop).expect("events can be read"));
+        let totals = || Loaded::find(place).and_then(|it| it.totals()).expect("it is loaded");
+        eventually("the trace begins", || totals().trace);
+        transfer(&mut connection(listener), 10_000);
+        stop.store(true, Ordering::Relaxed);
+    });
+    let text = String::from_utf8(traced).expect("CSV is text");
+    let mut lines = text.lines();
+    let names = lines.next().expect("the names").split(',');
+    let start = lines.find(|line| line.contains(",start,")).expect("it began").split(',');
+    let numbers = names.zip(start).filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)));
+    numbers.collect()
+}
+
 #[test]
 fn a_second_connection_begins_with_half_the_window_of_the_first() {
     let Some(place) = place("two") else { return };
@@ -161,24 +182,8 @@ fn a_second_connection_begins_with_half_the_window_of_the_first() {
         groups[0].1.slots.iter().find(|slot| slot.active).map_or(0, |slot| slot.cwnd)
     };
     eventually("the first one has data out", || window() > 0);
-    let stop = AtomicBool::new(false);
-    let mut traced = Vec::new();
-    std::thread::scope(|scope| {
-        scope.spawn(|| trace::record(&place, &mut traced, &stop).expect("events can be read"));
-        let totals = || Loaded::find(&place).and_then(|it| it.totals()).expect("it is loaded");
-        eventually("the trace begins", || totals().trace);
-        transfer(&mut connection(&listener), 10_000);
-        stop.store(true, Ordering::Relaxed);
-    });
-    let text = String::from_utf8(traced).expect("CSV is text");
-    let mut lines = text.lines();
-    let names: Vec<&str> = lines.next().expect("the names").split(',').collect();
-    let start: Vec<&str> =
-        lines.find(|line| line.contains(",start,")).expect("it began").split(',').collect();
-    let of = |name: &str| -> u32 {
-        let at = names.iter().position(|each| *each == name).expect("a column");
-        start[at].parse().expect("a number")
-    };
+    let start = start_of(&place, &listener);
+    let of = |name| start[name];
     assert_eq!((of("of"), of("reference")), (1, window()));
     assert_eq!(of("cwnd_after"), (of("reference") / 2).max(1));
     let shown = status::Status::read(&place).expect("it is loaded");
@@ -221,6 +226,36 @@ fn group_limit_reduces_windows_after_a_loss() {
     assert!(cuts > 0 && other_cuts > 0, "eight downloads fill ten packets: {cuts} and {other_cuts}");
     assert!(limited > 0, "the limit of the group has an effect");
     assert_eq!(unlimited, 0);
+}
+
+/// Sets the limit of the only group to a packet, as by a cut at this time of `CLOCK_MONOTONIC`, ns.
+fn limit_group(place: &Place, cut: u64) {
+    let map = MapHandle::from_pinned_path(place.directory().join("groups")).expect("it is pinned");
+    let key = map.keys().next().expect("it has a group");
+    let mut group = map.lookup(&key, MapFlags::ANY).expect("a map can be read").expect("the group has members");
+    // The fields before the slots: total, total_ns, round_ns, senders, padding.
+    let total = Group::SIZE - SLOTS * 16 - 32;
+    group[total..total + 8].copy_from_slice(&256_u64.to_ne_bytes());
+    group[total + 8..total + 16].copy_from_slice(&cut.to_ne_bytes());
+    map.update(&key, &group, MapFlags::ANY).expect("a map can be written");
+}
+
+#[test]
+fn group_limit_ends_ten_seconds_after_its_last_cut() {
+    let Some(place) = place("age") else { return };
+    let _turn = turn();
+    let _registered = Registered::new(&place, &Settings { group_limit: true, ..Settings::default() });
+    let listener = listener(&place);
+    let mut first = connection(&listener);
+    transfer(&mut first, 300_000);
+    let now = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        Duration::try_from(time).expect("time is positive").as_nanos() as u64
+    };
+    limit_group(&place, now());
+    assert_eq!(start_of(&place, &listener)["cwnd_after"], 1, "one packet is allowed");
+    limit_group(&place, now() - 11_000_000_000);
+    assert!(start_of(&place, &listener)["cwnd_after"] > 1, "the limit is too old");
 }
 
 #[test]
