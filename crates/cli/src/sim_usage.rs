@@ -149,6 +149,11 @@ pub enum SimUsage {
     /// The MTU is too small for IPv6.
     #[error("--mtu: IPv6 needs packets of 1280 bytes, and the hosts have {0}")]
     EmulatedMtu(u16),
+    /// The version of IP was chosen for flows that do not run.
+    #[error(
+        "--ipv6 is for the flows of the scenario, and programs run without them; add --flows, or let the programs choose, as in `iperf3 -6`"
+    )]
+    NoFlowsOverIpv6,
     /// Parts of a scenario cannot be emulated.
     #[error("no program can run these parts of the scenario:\n  {0}; leave them out with --omit")]
     NotEmulated(String),

@@ -329,12 +329,13 @@ fn emulation_names_parts_without_a_program() {
     std::fs::write(place.path().join("other.toml"), scenario.clone() + other).expect("it is written");
     let sweep = "\n[sweep]\n\"topology.leaves\" = [8, 9]\n";
     std::fs::write(place.path().join("sweep.toml"), scenario + sweep).expect("it is written");
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 6] = [
         (&["other.toml"], "  flow `other`: no program has this protocol"),
         (&["sweep.toml"], "a sweep of 2 points"),
         (&["lab.toml", "--", "nobody:", "true"], "`nobody:` does not name a host"),
         (&["lab.toml", "--", "leaf1:"], "`leaf1:` is followed by no program"),
         (&["none.toml"], "cannot read the scenario none.toml"),
+        (&["lab.toml", "--ipv6", "--", "leaf1:", "true"], "--ipv6 is for the flows of the scenario"),
     ];
     let compared: [(&[&str], &str); 2] = [
         (&["compare", "--worlds", "sim,emu", "other.toml"], "  flow `other`: no program has this protocol"),

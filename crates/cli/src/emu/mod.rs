@@ -152,12 +152,15 @@ fn run_programs(typed: &EmuRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
         return ended.and_then(|()| printer.conclude(&network.state()?.load));
     }
     let mut lab = Lab::read(&typed.network, &typed.building)?;
+    let has_flows = typed.words.is_empty() || typed.flows;
+    if typed.ipv6 && !has_flows {
+        return Err(SimUsage::NoFlowsOverIpv6.into());
+    }
     if typed.ipv6 {
         lab = lab.over_ipv6()?;
     }
     let names: Vec<&str> = lab.hosts.iter().map(|(name, _)| name.as_str()).collect();
     let programs = guests::programs(&typed.words, &names)?;
-    let has_flows = typed.words.is_empty() || typed.flows;
     if has_flows && !lab.real.omitted.is_empty() && !typed.omit {
         return Err(SimUsage::NotEmulated(lab.real.omitted.join("\n  ")).into());
     }
