@@ -12,7 +12,7 @@
 //! this receiver's answer. In a large group the source waits for a fixed number of answers, but no longer than the answer of a
 //! slow receiver may take.
 //!
-//! A round lasts a round-trip time, or three quarters of it if every receiver answers at once (at least 2.5 ms). A flagged packet
+//! A round lasts a round-trip time, or three quarters of it, at most 150 ms, if every receiver answers at once (at least 2.5 ms). A flagged packet
 //! ends the round. Receivers answer with the rate at which the round's packets arrived. The source continues with twice the
 //! arrival rate, or with twice its own sending rate if that is lower. The lowest of several answers to a round counts, even if it
 //! arrives late.
@@ -145,6 +145,9 @@ struct Ended {
 
 /// Minimum number of packets of a round.
 const FEWEST: u32 = 5;
+/// Maximum duration of a round that every receiver answers at once, if it has enough packets. On long paths the rate then doubles
+/// nearly once per round-trip time, as TCP's does in slow start.
+const LONGEST: Span = Span::from_millis(150);
 /// Fraction of the initial rate: halving without answers stops at this rate.
 const FLOOR: f64 = 0.125;
 /// Fraction of the permitted rate at which packets are sent while the path is unknown.
@@ -214,7 +217,7 @@ impl StartUp {
     /// Returns the duration of a round. It is shorter if every receiver answers at once: with longer rounds, a TCP flow that
     /// starts at the same time would fill a long path first (`docs/design/congestion-control.md`).
     fn round_of(&self, rtt: Span) -> Span {
-        let round = if self.everybody { rtt * 3 / 4 } else { rtt };
+        let round = if self.everybody { (rtt * 3 / 4).min(LONGEST) } else { rtt };
         round.max(self.config.min_round)
     }
 
@@ -422,6 +425,21 @@ mod tests {
 
     fn starting() -> StartUp {
         StartUp::new(Doubling::default(), 1000, RTT)
+    }
+
+    #[test]
+    fn round_of_a_small_group_is_short_on_a_long_path() {
+        let last = |members: usize| {
+            let rtt = Span::from_millis(600);
+            let mut start = StartUp::new(Doubling::default(), 1000, rtt);
+            start.set_group(members);
+            (0..).find(|n| start.on_departure(Seq(*n), 1000, mbps(0.8), at(*n), rtt).has(Flags::ROUND_END))
+        };
+        assert_eq!((last(4), last(100)), (Some(15), Some(60)), "packets are 10 ms apart");
+    }
+
+    fn at(packet: u64) -> Time {
+        Time::ZERO + Span::from_millis(10) * packet
     }
 
     #[test]
