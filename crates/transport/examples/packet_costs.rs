@@ -1,7 +1,9 @@
 //! A source sends a file to a receiver in virtual time: `packet_costs open|sealed MEGABYTES`. Prints the number of packets.
 //!
 //! `bench/sim/run --count` counts the instructions in [`source_turn`] and in [`receiver_turn`]: those of sessions without sockets
-//! system calls. The source has the file in memory, the receiver writes a file, the rate is constant, and no packet is lost.
+//! and system calls. The source has the file in memory, the receiver writes a file, the rate is constant, and no packet is lost.
+
+#![expect(clippy::disallowed_methods, reason = "the received file is compared")]
 
 use faircast_core::time::{Rate, Span, Time};
 use faircast_net::Ecn;
