@@ -12,6 +12,7 @@
 //! | [`net`] | routes, links and packets in transit; without clock and devices |
 //! | [`ip`] | fields of packets that the emulator reads and changes |
 //! | [`run`] | devices and clock |
+//! | `sleep` | sleep between arrivals |
 //! | `split` `batch` | packets that hosts hand over as one, and get as one |
 //! | `samples` | states of the network at regular times |
 //! | [`sandbox`] | namespaces without names, which end with their processes |
@@ -27,6 +28,7 @@ mod routes;
 pub mod run;
 mod samples;
 pub mod sandbox;
+mod sleep;
 mod split;
 mod sys;
 mod trees;

@@ -1,14 +1,16 @@
 //! Devices and clock of an emulation.
 //!
 //! One thread reads the packets that hosts send, and writes packets to hosts at their times of arrival. The thread sleeps until
-//! shortly before the next arrival and then polls the clock. If permitted, it runs with real-time priority. The [`Report`] of a
-//! run contains the lateness of packets. On a busy machine, check the lateness before you trust a measurement.
+//! shortly before the next arrival and then polls the clock. If permitted, it runs with real-time priority, and keeps idle
+//! processors awake while it carries packets. The [`Report`] of a run contains the lateness of packets. On a busy machine, check
+//! the lateness before you trust a measurement.
 
 use crate::batch::Batch;
 use crate::net::{Change, Entries, Net, Sink};
 use crate::plan::{EmulationPlan, Host, PlanError};
 use crate::samples::{LinkSample, Sample, Samples, Tally};
 use crate::sandbox::Namespace;
+use crate::sleep::{Alertness, Sleep};
 use crate::split::{PREFIX, Segments};
 use crate::sys::{self, Tun, Watch};
 use faircast_aqm::LinkCounts;
@@ -24,20 +26,8 @@ use std::time::{Duration, Instant};
 /// Name of the device of every host.
 pub const INTERFACE: &str = "eth0";
 
-/// Time between the end of sleep and the next arrival: about the delay with which the kernel wakes a thread. A thread that stays
-/// awake longer takes a whole processor on links of 100 Mbit/s. The kernel then stops real-time threads for 50 ms of each second.
-const AWAKE: Span = Span::from_micros(15);
-/// Duration of a wait after which the thread has slept, so that no packet waited when the wait began.
-const SLEPT: Span = Span::from_micros(20);
-/// Maximum duration of sleep. After it, the thread checks for a request to stop.
-const NAP: Span = Span::from_millis(20);
 /// Number of packets after which the thread reads no more from a device before arrivals are processed again.
 const BUDGET: u64 = 512;
-/// Time without sleep after which the thread pauses, and duration of the pause. Packets of a pause are processed together, which
-/// takes less time, so that the emulation does not need a whole processor at high rates.
-const SHIFT: Span = Span::from_micros(50);
-const PAUSE: Span = Span::from_micros(80);
-
 /// An emulation of a plan between real hosts.
 #[derive(Debug)]
 pub struct Emulator {
@@ -52,6 +42,8 @@ pub struct Emulator {
     samples: Samples,
     /// For each device, a time at which no packet waited in it.
     empty: Vec<Time>,
+    sleep: Sleep,
+    alertness: Alertness,
     report: Report,
 }
 
@@ -205,6 +197,8 @@ impl Emulator {
             changes: VecDeque::new(),
             samples: Samples::none(),
             empty,
+            sleep: Sleep::new(),
+            alertness: Alertness::new(),
             report,
         })
     }
@@ -275,24 +269,24 @@ impl Emulator {
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), EmulatorError> {
         self.hurry();
         let mut watch = Watch::new(&self.tuns);
-        let mut awake_since = self.now();
-        self.empty.fill(awake_since);
+        let now = self.now();
+        self.sleep.awake(now);
+        self.empty.fill(now);
         while !stop.load(Ordering::Relaxed) {
             let mut before = self.now();
-            if before.since(awake_since) > SHIFT {
-                Watch::pause(Duration::from_nanos(PAUSE.as_nanos())).map_err(EmulatorError::Broken)?;
-                before = self.now();
-                awake_since = before;
+            if let Some(pause) = self.sleep.pause(before) {
+                Watch::pause(Duration::from_nanos(pause.as_nanos())).map_err(EmulatorError::Broken)?;
+                let now = self.now();
+                self.sleep.ended(pause, true, before, now);
+                before = now;
             }
             let change = self.changes.front().map_or(Time::NEVER, |(at, ..)| *at);
             let next = self.net.next().min(change).min(self.samples.due());
-            let left = next.since(before + AWAKE).min(NAP);
+            let left = self.sleep.until(next, before);
             let ready = watch.wait(Duration::from_nanos(left.as_nanos())).map_err(EmulatorError::Broken)?;
             let now = self.now();
-            let has_slept = now.since(before) > SLEPT;
-            if has_slept {
-                awake_since = now;
-            }
+            let has_slept = self.sleep.ended(left, ready == 0, before, now);
+            self.alertness.update(ready > 0 || self.net.next() <= now, now);
             self.deliver();
             for host in 0..self.tuns.len() {
                 let is_ready = ready > 0 && watch.is_ready(host);
