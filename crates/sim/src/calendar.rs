@@ -3,7 +3,11 @@
 //! Entries are ordered by time, then by class, then by a hash of the time and the number of the node or link. Arrivals of the
 //! same time are ordered by rank, then by the hash. Like in a calendar queue (Brown 1988), entries are stored in days: a day is a
 //! list of the entries of one span of `2^k` ns, and a year is a fixed number of days. A day is sorted when it begins. The length
-//! of a day is adjusted to the number of entries; this length affects the speed, but never the order.
+//! of a day is adjusted to the number of entries; this length affects the speed, but never the order. Many receivers act in the
+//! same nanosecond, so no length may separate their entries. An entry that is added far behind the next one goes to a heap.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Class of an entry. Entries of the same nanosecond are processed in the order of their classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +82,8 @@ impl Entry {
 const DAYS: u64 = 1 << 14;
 /// Marks the absence of an index into the pool.
 const NONE: u32 = u32::MAX;
+/// Maximum number of entries of the current day that an added entry moves.
+const MOVED: usize = 64;
 /// Number of days after which the width of a day is adjusted.
 const REVIEW: u32 = 256;
 
@@ -92,6 +98,8 @@ struct Slot {
 pub struct Calendar {
     /// Entries of the current day, the earliest last.
     present: Vec<Entry>,
+    /// Further entries of the current day.
+    added: BinaryHeap<Reverse<Entry>>,
     /// Number of the current day since time zero.
     today: u64,
     /// Base-2 logarithm of the length of a day in nanoseconds.
@@ -105,7 +113,7 @@ pub struct Calendar {
     later: usize,
     days: u32,
     sorted: u32,
-    /// Whether a day has begun since the last call of [`Calendar::begins_day`].
+    /// Whether a day has begun, or its added entries were sorted, since the last call of [`Calendar::begins_day`].
     begins: bool,
 }
 
@@ -113,6 +121,7 @@ impl Default for Calendar {
     fn default() -> Calendar {
         Calendar {
             present: Vec::with_capacity(4096),
+            added: BinaryHeap::new(),
             today: 0,
             width: 16,
             heads: vec![NONE; DAYS as usize],
@@ -140,7 +149,12 @@ impl Calendar {
     }
 
     fn push_present(&mut self, entry: Entry) {
-        let at = self.present.partition_point(|known| *known > entry);
+        let next = self.present.len().saturating_sub(MOVED);
+        if self.present.get(next).is_some_and(|known| next > 0 && *known < entry) {
+            self.added.push(Reverse(entry));
+            return;
+        }
+        let at = next + self.present[next..].partition_point(|known| *known > entry);
         self.present.insert(at, entry);
     }
 
@@ -166,9 +180,16 @@ impl Calendar {
     #[inline]
     pub fn pop(&mut self, until: u64) -> Option<Entry> {
         while self.present.is_empty() {
-            if self.later == 0 || !self.turn_page(until) {
+            if !self.added.is_empty() {
+                self.sort_added();
+            } else if self.later == 0 || !self.turn_page(until) {
                 return None;
             }
+        }
+        if let Some(&Reverse(added)) = self.added.peek()
+            && self.present.last().is_some_and(|entry| added < *entry)
+        {
+            return if added.time > until { None } else { self.added.pop().map(|entry| entry.0) };
         }
         if self.present.last().is_some_and(|entry| entry.time > until) {
             return None;
@@ -176,14 +197,22 @@ impl Calendar {
         self.present.pop()
     }
 
-    /// Returns the entry `ahead` places after the next entry, if it belongs to the current day.
+    /// Makes the added entries of the current day its entries, of which none is left.
+    #[cold]
+    fn sort_added(&mut self) {
+        self.present.extend(self.added.drain().map(|entry| entry.0));
+        self.present.sort_unstable_by(|a, b| b.cmp(a));
+        self.begins = true;
+    }
+
+    /// Returns the entry `ahead` places after the next entry, if it is one of the sorted entries of the current day.
     #[inline]
     pub fn peek(&self, ahead: usize) -> Option<Entry> {
         let last = self.present.len().checked_sub(1 + ahead)?;
         self.present.get(last).copied()
     }
 
-    /// Returns whether a day has begun since the last call.
+    /// Returns whether a day has begun, or its added entries were sorted, since the last call.
     #[inline]
     pub const fn begins_day(&mut self) -> bool {
         std::mem::replace(&mut self.begins, false)
@@ -191,7 +220,8 @@ impl Calendar {
 
     /// Returns the time of the next entry.
     pub fn next_time(&self) -> Option<u64> {
-        if let Some(entry) = self.present.last() {
+        let added = self.added.peek().map(|entry| entry.0);
+        if let Some(entry) = self.present.last().copied().into_iter().chain(added).min() {
             return Some(entry.time);
         }
         let mut day = self.today;
@@ -319,6 +349,7 @@ impl Calendar {
     }
 
     fn set_width(&mut self, width: u32) {
+        debug_assert!(self.added.is_empty(), "the width changes when a day begins");
         let mut entries: Vec<Entry> = Vec::with_capacity(self.later + self.present.len());
         for head in &mut self.heads {
             let mut index = std::mem::replace(head, NONE);
@@ -346,7 +377,6 @@ impl Calendar {
 mod tests {
     use super::*;
     use faircast_core::rng::Rng;
-    use std::collections::BinaryHeap;
 
     #[test]
     fn calendar_returns_entries_in_order_of_time_and_class() {
@@ -390,6 +420,25 @@ mod tests {
         assert!(calendar.pop(1_000_000).is_some());
     }
 
+    /// Entries of many receivers in the same nanosecond, each of which adds another one soon.
+    #[test]
+    fn many_simultaneous_entries_and_those_that_they_add_are_in_order() {
+        let (mut calendar, mut heap) = (Calendar::default(), BinaryHeap::new());
+        let push = |calendar: &mut Calendar, heap: &mut BinaryHeap<_>, entry| {
+            calendar.push(entry);
+            heap.push(Reverse(entry));
+        };
+        (0..5_000).for_each(|k| push(&mut calendar, &mut heap, Entry::new(1_000_000, Class::Arrival, k)));
+        for step in 0..50_000u32 {
+            let expected = heap.pop().map(|entry| entry.0);
+            let now = expected.map_or(0, Entry::time);
+            assert_eq!(calendar.next_time(), Some(now), "step {step}");
+            assert_eq!((calendar.pop(now - 1), calendar.pop(now)), (None, expected), "step {step}");
+            let gap = [1, 400, 400, 70_000][step as usize % 4];
+            push(&mut calendar, &mut heap, Entry::new(now + gap, Class::Timer, step));
+        }
+    }
+
     /// After 500 pushes, one entry is removed for each entry that is pushed. The gaps between entries last from nanoseconds to
     /// seconds; 1 % of the entries are in the past.
     #[test]
@@ -404,7 +453,7 @@ mod tests {
                 let class = if rng.chance(0.5) { Class::Timer } else { Class::Arrival };
                 let entry = Entry::new(time, class, step % 97);
                 calendar.push(entry);
-                heap.push(std::cmp::Reverse(entry));
+                heap.push(Reverse(entry));
                 if step > 500 {
                     let expected = heap.pop().map(|entry| entry.0);
                     let until = expected.map_or(0, Entry::time);
