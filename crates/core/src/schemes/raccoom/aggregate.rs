@@ -2,7 +2,6 @@
 
 use crate::packet::{Echo, ReportContent, Seq, ShortId};
 use crate::time::{Span, Time};
-use std::collections::BTreeMap;
 
 /// Acknowledged progress of a part of the tree. As in the thesis, packets are numbered from 1 here; 0 means no packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +38,10 @@ impl Aggregate {
 /// The entry of each child, and the latest forwarded aggregate.
 #[derive(Debug, Clone)]
 pub(crate) struct Aggregator<K> {
-    children: BTreeMap<K, Child>,
+    /// Children, sorted by key.
+    children: Vec<(K, Child)>,
+    /// No child has been silent since before this time.
+    heard_since: Time,
     up: Aggregate,
     /// Number of reports so far. It shows which child reported last.
     turn: u64,
@@ -75,7 +77,8 @@ impl<K: Ord + Copy> Aggregator<K> {
     /// Creates an aggregator without children.
     pub fn new() -> Aggregator<K> {
         Aggregator {
-            children: BTreeMap::new(),
+            children: Vec::new(),
+            heard_since: Time::ZERO,
             up: Aggregate::NONE,
             turn: 0,
             interval: 0.0,
@@ -125,37 +128,44 @@ impl<K: Ord + Copy> Aggregator<K> {
         self.children.len()
     }
 
-    /// Returns whether the child has an entry.
-    pub fn knows(&self, child: K) -> bool {
-        self.children.contains_key(&child)
+    fn place(&self, child: K) -> Result<usize, usize> {
+        self.children.binary_search_by(|(key, _)| key.cmp(&child))
     }
 
     /// Adds a child that has not reported yet. Until its first report, the child has the progress of the aggregate (paper 002,
     /// 3.2).
     pub fn join(&mut self, child: K, now: Time) {
-        if self.knows(child) {
-            return;
-        }
+        self.place_or_new(child, now);
+    }
+
+    /// Returns the index of a child, which is added if necessary.
+    fn place_or_new(&mut self, child: K, now: Time) -> usize {
+        let mut place = match self.place(child) {
+            Ok(place) => return place,
+            Err(place) => place,
+        };
         if self.children.len() >= MAX_CHILDREN
-            && let Some(silent) =
-                self.children.iter().min_by_key(|(_, child)| child.received_at).map(|(key, _)| *key)
+            && let Some((silent, _)) =
+                self.children.iter().enumerate().min_by_key(|(_, (_, child))| child.received_at)
         {
-            self.children.remove(&silent);
+            self.children.remove(silent);
+            place -= usize::from(silent < place);
         }
         let kept = Aggregate { newest: self.up.newest, ..Aggregate::NONE };
-        self.children.insert(child, Child { kept, received_at: now, turn: self.turn });
+        self.children.insert(place, (child, Child { kept, received_at: now, turn: self.turn }));
+        place
     }
 
     /// Removes a child; returns the resulting aggregate to be forwarded.
     pub fn leave(&mut self, child: K) -> Option<Aggregate> {
-        self.children.remove(&child)?;
+        self.children.remove(self.place(child).ok()?);
         self.news_without_sample()
     }
 
     /// Removes all children that satisfy `is_gone`; returns the resulting aggregate to be forwarded.
     pub fn leave_all(&mut self, is_gone: impl Fn(&K) -> bool) -> Option<Aggregate> {
         let before = self.children.len();
-        self.children.retain(|child, _| !is_gone(child));
+        self.children.retain(|(child, _)| !is_gone(child));
         if self.children.len() == before { None } else { self.news_without_sample() }
     }
 
@@ -168,15 +178,17 @@ impl<K: Ord + Copy> Aggregator<K> {
 
     /// Removes a child. The resulting change is forwarded with the next report of another child.
     pub fn remove(&mut self, child: K) {
-        self.children.remove(&child);
+        if let Ok(place) = self.place(child) {
+            self.children.remove(place);
+        }
     }
 
     /// Handles a child's report about its part of the tree; returns the aggregate to be forwarded.
     pub fn on_report(&mut self, child: K, reported: Aggregate, now: Time) -> Option<Aggregate> {
-        self.join(child, now);
+        let place = self.place_or_new(child, now);
         self.turn += 1;
         let turn = self.turn;
-        let kept = self.children.get_mut(&child)?;
+        let (_, kept) = &mut self.children[place];
         kept.received_at = now;
         // The progress of a receiver never decreases, so of a late or duplicate report only a loss counts.
         let is_stale =
@@ -195,7 +207,7 @@ impl<K: Ord + Copy> Aggregator<K> {
     /// Returns the age of the report that determines this aggregate.
     fn waited(&self, up: &Aggregate, now: Time) -> Span {
         let same = |child: &&Child| (child.kept.of, child.kept.newest) == (up.of, up.newest);
-        let spoke = self.children.values().filter(same).max_by_key(|child| child.turn);
+        let spoke = self.entries().filter(same).max_by_key(|child| child.turn);
         spoke.map_or(Span::ZERO, |child| now.since(child.received_at))
     }
 
@@ -216,18 +228,26 @@ impl<K: Ord + Copy> Aggregator<K> {
     /// Removes children that are silent while other children make progress.
     fn expire(&mut self, now: Time) {
         let patience = PATIENCE.0.max(Span::from_secs_f64(PATIENCE.1 * self.interval)) * PATIENCES;
+        if now.since(self.heard_since) <= patience {
+            return;
+        }
         let reached = self.progress.0;
         self.children
-            .retain(|_, child| now.since(child.received_at) <= patience || child.kept.newest >= reached);
+            .retain(|(_, child)| now.since(child.received_at) <= patience || child.kept.newest >= reached);
+        self.heard_since = self.entries().map(|child| child.received_at).min().unwrap_or(now);
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Child> {
+        self.children.iter().map(|(_, child)| child)
     }
 
     /// Returns the progress common to all children.
     fn compose(&self) -> Aggregate {
-        let lost = self.children.values().map(|child| child.kept.lost).max().unwrap_or(0);
-        let Some(newest) = self.children.values().map(|child| child.kept.newest).min() else {
+        let lost = self.entries().map(|child| child.kept.lost).max().unwrap_or(0);
+        let Some(newest) = self.entries().map(|child| child.kept.newest).min() else {
             return Aggregate { lost, ..self.up };
         };
-        let least = || self.children.values().filter(|child| child.kept.newest == newest);
+        let least = || self.entries().filter(|child| child.kept.newest == newest);
         // Paper gap: 3.2 does not state which id is forwarded if several children have the minimum. Here it is the id forwarded
         // before; otherwise equal receivers would alternate, and every acknowledgement would be forwarded. Without such a child
         // it is the child that reported last.

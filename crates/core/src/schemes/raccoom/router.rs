@@ -12,7 +12,8 @@ use crate::packet::{Body, Layer, Mark, Packet, ReceiverId, Report, SessionId};
 use crate::routers::start_up::Answers;
 use crate::schemes::raccoom::{Aggregate, Aggregator};
 use crate::time::Time;
-use std::collections::{BTreeMap, BTreeSet};
+use smallvec::SmallVec;
+use std::collections::BTreeSet;
 
 /// Configuration of the router, which has no parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,7 +22,8 @@ pub struct Config;
 /// State of a router.
 #[derive(Debug, Default)]
 pub struct Acknowledgements {
-    sessions: BTreeMap<SessionId, Session>,
+    /// Sessions, sorted by ID.
+    sessions: SmallVec<[(SessionId, Session); 1]>,
     /// Ports with several neighbours behind each.
     shared: BTreeSet<Port>,
     merged: u64,
@@ -33,8 +35,8 @@ type Child = (Port, Option<ReceiverId>);
 #[derive(Debug)]
 struct Session {
     children: Aggregator<Child>,
-    /// Exits through which data is sent, each with the newest packet sent through it.
-    exits: BTreeMap<Port, u64>,
+    /// Exits through which data is sent, sorted by port, each with the newest packet sent through it.
+    exits: Vec<(Port, u64)>,
     /// Exits through which no data is sent any more. Feedback that still arrives through them is from departed receivers.
     former: BTreeSet<Port>,
     newest: Option<u64>,
@@ -60,7 +62,7 @@ impl Session {
     fn new(now: Time) -> Session {
         Session {
             children: Aggregator::new(),
-            exits: BTreeMap::new(),
+            exits: Vec::new(),
             former: BTreeSet::new(),
             newest: None,
             speaker: None,
@@ -90,21 +92,17 @@ impl Session {
         if before.is_none_or(|newest| seq > newest) {
             self.newest = Some(seq);
             // The packet `before` was sent through all exits that still lead to receivers.
-            let pruned: Vec<Port> = self
-                .exits
-                .iter()
-                .filter(|(_, last)| before.is_some_and(|before| **last < before))
-                .map(|(port, _)| *port)
-                .collect();
-            for port in pruned {
-                self.exits.remove(&port);
+            let is_pruned = |(_, last): &mut (Port, u64)| before.is_some_and(|before| *last < before);
+            for (port, _) in self.exits.extract_if(.., is_pruned) {
                 self.former.insert(port);
                 news = self.children.leave_all(|(at, _)| *at == port).or(news);
             }
         }
         self.former.remove(&exit);
-        let last = self.exits.entry(exit).or_insert(seq);
-        *last = (*last).max(seq);
+        match self.exits.binary_search_by_key(&exit, |(port, _)| *port) {
+            Ok(place) => self.exits[place].1 = self.exits[place].1.max(seq),
+            Err(place) => self.exits.insert(place, (exit, seq)),
+        }
         // A neighbour behind a shared port is added at its first report.
         if !is_shared {
             self.children.join((exit, None), now);
@@ -114,14 +112,24 @@ impl Session {
 }
 
 impl Acknowledgements {
+    fn place(&self, id: SessionId) -> Result<usize, usize> {
+        self.sessions.binary_search_by_key(&id, |(id, _)| *id)
+    }
+
+    /// Returns a session, which is created if necessary.
     fn session(&mut self, id: SessionId, now: Time) -> &mut Session {
-        if self.sessions.len() >= MAX_SESSIONS
-            && !self.sessions.contains_key(&id)
-            && let Some(silent) = self.sessions.iter().min_by_key(|(_, it)| it.received_at).map(|(id, _)| *id)
-        {
-            self.sessions.remove(&silent);
-        }
-        let it = self.sessions.entry(id).or_insert_with(|| Session::new(now));
+        let place = self.place(id).unwrap_or_else(|mut place| {
+            if self.sessions.len() >= MAX_SESSIONS
+                && let Some((silent, _)) =
+                    self.sessions.iter().enumerate().min_by_key(|(_, (_, it))| it.received_at)
+            {
+                self.sessions.remove(silent);
+                place -= usize::from(silent < place);
+            }
+            self.sessions.insert(place, (id, Session::new(now)));
+            place
+        });
+        let (_, it) = &mut self.sessions[place];
         it.received_at = now;
         it
     }
@@ -175,7 +183,7 @@ impl Router for Acknowledgements {
     }
 
     fn deadline(&self) -> Time {
-        self.sessions.values().map(|it| it.children.deadline()).min().unwrap_or(Time::NEVER)
+        self.sessions.iter().map(|(_, it)| it.children.deadline()).min().unwrap_or(Time::NEVER)
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
@@ -187,20 +195,20 @@ impl Router for Acknowledgements {
 
     fn control(&mut self, control: RouterControl, _now: Time) {
         match control {
-            RouterControl::Forget(session) => _ = self.sessions.remove(&session),
+            RouterControl::Forget(session) => self.sessions.retain(|(id, _)| *id != session),
             RouterControl::Shared(port) => _ = self.shared.insert(port),
             // The progress of the remaining receivers is forwarded with the next report of any of them.
             RouterControl::Left { session, port, neighbour } => {
-                if let Some(it) = self.sessions.get_mut(&session) {
-                    it.children.remove((port, Some(neighbour)));
+                if let Ok(place) = self.place(session) {
+                    self.sessions[place].1.children.remove((port, Some(neighbour)));
                 }
             }
         }
     }
 
     fn observe(&self) -> RouterObservation {
-        let entries =
-            self.sessions.values().map(|it| it.children.len() + it.exits.len() + it.former.len()).sum();
+        let entries = |it: &Session| it.children.len() + it.exits.len() + it.former.len();
+        let entries = self.sessions.iter().map(|(_, it)| entries(it)).sum();
         RouterObservation { merged: self.merged, entries, ..RouterObservation::default() }
     }
 }

@@ -3,12 +3,13 @@
 
 use crate::packet::{Echo, ReportContent, Seq};
 use crate::time::{Span, Time};
+use smallvec::SmallVec;
 
 /// Acknowledgements of several children, which are identified by keys of type `K`.
 #[derive(Debug, Clone)]
 pub(crate) struct Fusion<K> {
     /// Children, sorted by key.
-    children: Vec<Child<K>>,
+    children: SmallVec<[Child<K>; 1]>,
     least: u64,
     /// Number of children that have acknowledged exactly `least`.
     at_least: usize,
@@ -23,8 +24,8 @@ struct Child<K> {
 }
 
 impl<K: Copy + Ord> Fusion<K> {
-    pub(crate) const fn new() -> Fusion<K> {
-        Fusion { children: Vec::new(), least: 0, at_least: 0 }
+    pub(crate) fn new() -> Fusion<K> {
+        Fusion { children: SmallVec::new(), least: 0, at_least: 0 }
     }
 
     /// Returns the number below which all children have all packets; `None` without children.

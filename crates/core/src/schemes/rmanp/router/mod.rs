@@ -30,6 +30,7 @@ use crate::node::{Cx, Port, Router, RouterControl, RouterObservation, RouterSpec
 use crate::packet::{Body, Cause, Layer, Mark, Packet, ReportContent, Seq, SessionId};
 use crate::time::{Span, Time};
 use session::Session;
+use smallvec::SmallVec;
 
 #[cfg(doc)]
 use crate::node::Effect;
@@ -42,7 +43,7 @@ const MAX_SESSIONS: usize = 256;
 pub struct ActiveRouter {
     config: Config,
     /// Sessions, sorted by ID.
-    sessions: Vec<(SessionId, Session)>,
+    sessions: SmallVec<[(SessionId, Session); 1]>,
     deadline: Time,
     totals: Totals,
 }
@@ -73,7 +74,7 @@ impl RouterSpec for Config {
     fn router(&self) -> Box<dyn Router + Send> {
         Box::new(ActiveRouter {
             config: *self,
-            sessions: Vec::new(),
+            sessions: SmallVec::new(),
             deadline: Time::NEVER,
             totals: Totals::default(),
         })

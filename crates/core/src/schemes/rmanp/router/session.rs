@@ -11,6 +11,7 @@ use crate::packet::{
 use crate::routers::start_up::Answers;
 use crate::schemes::rmanp::{Exclusion, Fusion, Overdue, RETRY, Requests, acknowledged, newest_of};
 use crate::time::{Rate, Span, Time};
+use smallvec::SmallVec;
 
 /// State of a session that passes the router.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub(super) struct Session {
     /// Exits, sorted by port.
     exits: Vec<Exit>,
     /// Ports of the exits. A search needs less memory here than in `exits`.
-    ports: Vec<Port>,
+    ports: SmallVec<[Port; 16]>,
     /// Common progress of the receivers behind each port.
     acks: Fusion<Port>,
     /// Number below which all receivers have all packets. `acked_at` is the time of the latest acknowledgement sent upstream.
@@ -84,7 +85,7 @@ impl Session {
             lacking: Requests::default(),
             requested: None,
             exits: Vec::new(),
-            ports: Vec::new(),
+            ports: SmallVec::new(),
             acks: Fusion::new(),
             acked: 0,
             acked_at: now,
