@@ -12,7 +12,7 @@
 //! | [`net`] | routes, links and packets in transit; without clock and devices |
 //! | [`ip`] | fields of packets that the emulator reads and changes |
 //! | [`run`] | devices and clock |
-//! | `sleep` | sleep between arrivals |
+//! | `cpu_latency` | idle processors that stay awake |
 //! | `split` `batch` | packets that hosts hand over as one, and get as one |
 //! | `samples` | states of the network at regular times |
 //! | [`sandbox`] | namespaces without names, which end with their processes |
@@ -20,6 +20,7 @@
 //! Emulated routers are invisible to IP, as switches are: they do not decrement the time to live.
 
 mod batch;
+mod cpu_latency;
 pub mod ip;
 mod memberships;
 pub mod net;
@@ -28,7 +29,6 @@ mod routes;
 pub mod run;
 mod samples;
 pub mod sandbox;
-mod sleep;
 mod split;
 mod sys;
 mod trees;

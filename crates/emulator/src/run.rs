@@ -6,11 +6,11 @@
 //! the lateness before you trust a measurement.
 
 use crate::batch::Batch;
+use crate::cpu_latency::CpuLatency;
 use crate::net::{Change, Entries, Net, Sink};
 use crate::plan::{EmulationPlan, Host, PlanError};
 use crate::samples::{LinkSample, Sample, Samples, Tally};
 use crate::sandbox::Namespace;
-use crate::sleep::{Alertness, Sleep};
 use crate::split::{PREFIX, Segments};
 use crate::sys::{self, Tun, Watch};
 use faircast_aqm::LinkCounts;
@@ -26,8 +26,20 @@ use std::time::{Duration, Instant};
 /// Name of the device of every host.
 pub const INTERFACE: &str = "eth0";
 
+/// Time between the end of sleep and the next arrival: about the delay with which the kernel wakes a thread. A thread that stays
+/// awake longer takes a whole processor on links of 100 Mbit/s. The kernel then stops real-time threads for 50 ms of each second.
+const AWAKE: Span = Span::from_micros(15);
+/// Duration of a wait after which the thread has slept, so that no packet waited when the wait began.
+const SLEPT: Span = Span::from_micros(20);
+/// Maximum duration of sleep. After it, the thread checks for a request to stop.
+const NAP: Span = Span::from_millis(20);
 /// Number of packets after which the thread reads no more from a device before arrivals are processed again.
 const BUDGET: u64 = 512;
+/// Time without sleep after which the thread pauses, and duration of the pause. Packets of a pause are processed together, which
+/// takes less time, so that the emulation does not need a whole processor at high rates.
+const SHIFT: Span = Span::from_micros(50);
+const PAUSE: Span = Span::from_micros(80);
+
 /// An emulation of a plan between real hosts.
 #[derive(Debug)]
 pub struct Emulator {
@@ -42,8 +54,7 @@ pub struct Emulator {
     samples: Samples,
     /// For each device, a time at which no packet waited in it.
     empty: Vec<Time>,
-    sleep: Sleep,
-    alertness: Alertness,
+    cpu_latency: CpuLatency,
     report: Report,
 }
 
@@ -197,8 +208,7 @@ impl Emulator {
             changes: VecDeque::new(),
             samples: Samples::none(),
             empty,
-            sleep: Sleep::new(),
-            alertness: Alertness::new(),
+            cpu_latency: CpuLatency::new(),
             report,
         })
     }
@@ -269,24 +279,25 @@ impl Emulator {
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), EmulatorError> {
         self.hurry();
         let mut watch = Watch::new(&self.tuns);
-        let now = self.now();
-        self.sleep.awake(now);
-        self.empty.fill(now);
+        let mut awake_since = self.now();
+        self.empty.fill(awake_since);
         while !stop.load(Ordering::Relaxed) {
             let mut before = self.now();
-            if let Some(pause) = self.sleep.pause(before) {
-                Watch::pause(Duration::from_nanos(pause.as_nanos())).map_err(EmulatorError::Broken)?;
-                let now = self.now();
-                self.sleep.ended(pause, true, before, now);
-                before = now;
+            if before.since(awake_since) > SHIFT {
+                Watch::pause(Duration::from_nanos(PAUSE.as_nanos())).map_err(EmulatorError::Broken)?;
+                before = self.now();
+                awake_since = before;
             }
             let change = self.changes.front().map_or(Time::NEVER, |(at, ..)| *at);
             let next = self.net.next().min(change).min(self.samples.due());
-            let left = self.sleep.until(next, before);
+            let left = next.since(before + AWAKE).min(NAP);
             let ready = watch.wait(Duration::from_nanos(left.as_nanos())).map_err(EmulatorError::Broken)?;
             let now = self.now();
-            let has_slept = self.sleep.ended(left, ready == 0, before, now);
-            self.alertness.update(ready > 0 || self.net.next() <= now, now);
+            let has_slept = now.since(before) > SLEPT;
+            if has_slept {
+                awake_since = now;
+            }
+            self.cpu_latency.update(ready > 0 || self.net.next() <= now, now);
             self.deliver();
             for host in 0..self.tuns.len() {
                 let is_ready = ready > 0 && watch.is_ready(host);
