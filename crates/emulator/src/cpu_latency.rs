@@ -2,14 +2,13 @@
 //!
 //! A processor that sleeps deeply, or an idle one of a virtual machine, notices a packet or a timer after hundreds of microseconds.
 
+use crate::sys::LatencyLimit;
 use faircast_core::time::{Span, Time};
-use std::fs::File;
-use std::io::Write;
 
 /// A request that idle processors stay awake. It stands while packets are carried.
 #[derive(Debug)]
 pub(crate) struct CpuLatency {
-    file: Option<File>,
+    limit: Option<LatencyLimit>,
     last: Time,
     is_on: bool,
 }
@@ -20,10 +19,9 @@ impl CpuLatency {
     /// Maximum latency of a wake-up in microseconds, without a request: the kernel's default.
     const ANY: i32 = 2_000_000_000;
 
-    /// Opens the kernel's device. Without the right to do so, requests have no effect.
+    /// Prepares a request. Without the right to make it, it has no effect.
     pub(crate) fn new() -> CpuLatency {
-        let file = File::options().write(true).open("/dev/cpu_dma_latency").ok();
-        let mut made = CpuLatency { file, last: Time::ZERO, is_on: true };
+        let mut made = CpuLatency { limit: LatencyLimit::open().ok(), last: Time::ZERO, is_on: true };
         made.set(false);
         made
     }
@@ -33,9 +31,10 @@ impl CpuLatency {
             return;
         }
         self.is_on = on;
-        let latency = if on { 0 } else { CpuLatency::ANY };
-        // A failure leaves processors as they are: packets are later, which the report states.
-        let _ = self.file.as_mut().map(|file| file.write_all(&latency.to_ne_bytes()));
+        if let Some(limit) = &mut self.limit {
+            // A failure leaves processors as they are: packets are later, which the report states.
+            let _ = limit.set(if on { 0 } else { CpuLatency::ANY });
+        }
     }
 
     /// Makes or withdraws the request. `carries` states that packets were carried since the last call.
@@ -54,8 +53,8 @@ mod tests {
     const MS: Span = Span::from_millis(1);
 
     #[test]
-    fn processors_stay_awake_until_two_seconds_after_the_last_packet() {
-        let mut cpu_latency = CpuLatency { file: None, last: Time::ZERO, is_on: false };
+    fn request_ends_two_seconds_after_the_last_packet() {
+        let mut cpu_latency = CpuLatency { limit: None, last: Time::ZERO, is_on: false };
         let on_at = |cpu_latency: &mut CpuLatency, carries, millis| {
             cpu_latency.update(carries, Time::ZERO + MS * millis);
             cpu_latency.is_on

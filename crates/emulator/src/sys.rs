@@ -17,8 +17,7 @@ pub(crate) struct Tun(File);
 impl Tun {
     /// Creates a device in the network namespace of the calling thread.
     pub(crate) fn open(name: &str) -> io::Result<Tun> {
-        let mut options = File::options();
-        let file = options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
+        let file = file(Path::new("/dev/net/tun"), true, true, libc::O_NONBLOCK)?;
         // SAFETY: all bytes zero are a valid ifreq: an empty name, and integers.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         if name.is_empty() || name.len() >= libc::IFNAMSIZ {
@@ -53,9 +52,29 @@ impl Tun {
     }
 }
 
+fn file(path: &Path, reads: bool, writes: bool, flags: libc::c_int) -> io::Result<File> {
+    File::options().read(reads).write(writes).custom_flags(flags).open(path)
+}
+
 /// Opens a file for reading, such as a namespace.
 pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
-    File::open(path).map(OwnedFd::from)
+    file(path, true, false, 0).map(OwnedFd::from)
+}
+
+/// The limit of the latency with which processors wake up (PM QoS). Dropping it removes the limit.
+#[derive(Debug)]
+pub(crate) struct LatencyLimit(File);
+
+impl LatencyLimit {
+    /// Opens the kernel's device, without a limit yet.
+    pub(crate) fn open() -> io::Result<LatencyLimit> {
+        file(Path::new("/dev/cpu_dma_latency"), false, true, 0).map(LatencyLimit)
+    }
+
+    /// Limits the latency to this number of microseconds.
+    pub(crate) fn set(&mut self, micros: i32) -> io::Result<()> {
+        self.0.write_all(&micros.to_ne_bytes())
+    }
 }
 
 /// Runs code in a thread of its own, which may change its namespaces.

@@ -422,7 +422,7 @@ mod tests {
 
     /// Entries of many receivers in the same nanosecond, each of which adds another one soon.
     #[test]
-    fn many_simultaneous_entries_and_those_that_they_add_are_in_order() {
+    fn simultaneous_entries_and_additions_are_in_order() {
         let (mut calendar, mut heap) = (Calendar::default(), BinaryHeap::new());
         let push = |calendar: &mut Calendar, heap: &mut BinaryHeap<_>, entry| {
             calendar.push(entry);
