@@ -307,6 +307,30 @@ fn ordinary_user_runs_and_removes_emulations() {
     assert_eq!(faircast(&["emu", "down", &id]).0, Some(2), "it is gone");
 }
 
+/// Needs a kernel: user namespaces.
+#[test]
+fn kernel_that_refuses_user_namespaces_is_named() {
+    let Some(_root) = require_root() else { return };
+    let place = lab();
+    // In the new user namespace, the command is an ordinary user, and further user namespaces are refused.
+    const REFUSING: &str = r#"echo 0 > /proc/sys/user/max_user_namespaces &&
+        exec setpriv --ambient-caps=-all --inh-caps=-all "$0" emu run lab.toml"#;
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--keep-caps", "sh", "-c", REFUSING, FAIRCAST]).current_dir(place.path());
+    let Output { status, stderr, .. } = must(command.output());
+    let errors = String::from_utf8_lossy(&stderr);
+    let wanted = [
+        "an emulation needs root or user namespaces",
+        "the kernel refuses",
+        "sudo",
+        "user.max_user_namespaces",
+    ];
+    assert!(
+        status.code() == Some(2) && wanted.iter().all(|words| errors.contains(words)),
+        "{status} {errors}"
+    );
+}
+
 /// TCP with marks to one host, a session whose second receiver joins at 3 s and gets its packets from 5 s on, and transfers by TCP
 /// and by a session.
 const FLOWS: &str = r#"
