@@ -25,7 +25,7 @@ help:
 	@echo "make bench-disk      a receiver whose disk is the bottleneck; ARGS=\"--before BINARY\" (root)"
 	@echo "make bench-tcp       five minutes beside Reno, CUBIC and BBR, start and long run apart, and simulated (root, hours)"
 	@echo "make bench-fairness  faircast against TCP through one bottleneck, in namespaces (root)"
-	@echo "make bench-emulated  emulated links: their accuracy, others and every scheme beside TCP at real round trips, and a map (root, 75 minutes)"
+	@echo "make bench-emulated  emulated links: their accuracy, others and every scheme beside TCP at real round trips, and a map (root, 80 minutes)"
 	@echo "make bench-worlds    networks in the simulator, in the emulator with Linux' TCP, and in ns-2 (root, 75 minutes)"
 	@echo "make bench-layers    receivers behind very different links in one session, and how fast routers prune (root)"
 	@echo "make bench-relay     three sites joined by unicast relays, with TCP beside each, a slow leaf and a killed relay; one relay beside smcroute (root, 25 minutes)"
@@ -148,8 +148,9 @@ bench-emulated:
 	@scripts/needs bench
 	$(CARGO) build --release -p faircast-cli -p faircast-emulator
 	bench/emulated/run --emulator $(EMULATOR)
+	bench/emulated/accuracy --faircast $(FAIRCAST)
 	bench/emulated/run --emulator $(EMULATOR) --others --at-once 3
-	bench/fairness/map --faircast $(FAIRCAST) --name emulated-schemes --worlds sim emu --schemes ormcc le-sbcc pgmcc mca mca-plus tfmcc raccoom --mbps 10 --rtts 20 50 100 --queues 1 --jitter 1 --seeds 1 --most 160 --at-once 6
+	bench/fairness/map --faircast $(FAIRCAST) --name emulated-schemes --worlds sim emu --schemes ormcc le-sbcc pgmcc mca mca-plus tfmcc raccoom --mbps 10 --rtts 20 50 100 --queues 1 --jitter 1 --seeds 1 --most 160 --at-once 4
 	bench/fairness/map --faircast $(FAIRCAST) --name emulated-map --worlds sim emu --mbps 2 10 --seeds 1 --most 400 --at-once 6
 
 bench-worlds:
