@@ -134,21 +134,20 @@ pub struct Link {
     accepted: u32,
     /// Common size of the packets, in bytes.
     size: u16,
-    way: LinkPath,
+    /// [`SHORT`], [`KEPT`] and [`LAST`].
+    flags: u8,
     /// Number of packets accepted since the link was last idle, not counting the latest packet.
     streak: u8,
 }
 
 const _: () = assert!(size_of::<Link>() <= 56);
 
-/// Path of a packet through the link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LinkPath {
-    /// The fast path: a drop-tail queue with packets of one size, and a wire without losses.
-    Short,
-    /// The path for all other cases.
-    Long,
-}
+/// Flag of the fast path: a drop-tail queue with packets of one size, and a wire without losses.
+const SHORT: u8 = 1;
+/// Flag: the common size has changed since the link was last idle, so [`LAST`] decides about the rank.
+const KEPT: u8 = 2;
+/// Flag: the delay exceeded the transmission time of a packet when the link was last idle. See [`Link::rank`].
+const LAST: u8 = 4;
 
 impl Link {
     /// Creates an idle link with the random stream `rng`.
@@ -178,7 +177,7 @@ impl Link {
             rest,
             accepted: 0,
             size: 0,
-            way: LinkPath::Long,
+            flags: 0,
             streak: 0,
         }
     }
@@ -186,10 +185,13 @@ impl Link {
     /// Offers a packet of `size` bytes of `flow`. `now` must not decrease from call to call.
     #[inline]
     pub fn offer(&mut self, now: Time, size: u16, flow: u32, ecn: impl Into<Ecn>) -> OfferResult {
-        if self.way == LinkPath::Short && self.size == size {
+        if self.flags & SHORT != 0 && self.size == size {
             if self.free_at.since(now) > self.patience {
                 self.rest.count_overflow();
                 return OfferResult::Lost(LossCause::Queue(DropCause::Overflow));
+            }
+            if self.flags & KEPT != 0 && self.free_at <= now {
+                self.set(KEPT, false);
             }
             self.go_on(now);
             self.free_at = self.free_at.max(now) + self.each;
@@ -212,7 +214,21 @@ impl Link {
     /// exceeds a packet's transmission time, and first on other links.
     #[inline]
     pub const fn rank(&self) -> u8 {
-        if self.each.as_nanos() < self.delay.as_nanos() { self.streak } else { u8::MAX - self.streak }
+        if self.is_last() { self.streak } else { u8::MAX - self.streak }
+    }
+
+    /// Returns whether the packets of a burst are last among simultaneous arrivals.
+    #[inline]
+    const fn is_last(&self) -> bool {
+        if self.flags & KEPT == 0 {
+            self.each.as_nanos() < self.delay.as_nanos()
+        } else {
+            self.flags & LAST != 0
+        }
+    }
+
+    const fn set(&mut self, flag: u8, is_set: bool) {
+        self.flags = if is_set { self.flags | flag } else { self.flags & !flag };
     }
 
     /// Counts a packet of the present burst. Must be called before [`Link::free_at`] changes.
@@ -247,9 +263,14 @@ impl Link {
                 return OfferResult::Lost(LossCause::Down);
             }
         }
-        if self.free_at <= now {
+        let is_idle = self.free_at <= now;
+        if is_idle || self.rest.has_only(size, now) {
+            if !is_idle {
+                self.set(LAST, self.is_last());
+            }
+            self.set(KEPT, !is_idle);
             self.settle(size);
-            if self.way == LinkPath::Short {
+            if self.flags & SHORT != 0 {
                 return self.offer(now, size, flow, ecn);
             }
         }
@@ -284,7 +305,8 @@ impl Link {
         OfferResult::Arrives { at, marked }
     }
 
-    /// Sets the common size of all further packets. The link must be idle.
+    /// Sets the common size of all further packets. The link must be idle, or all packets that have not departed must have this
+    /// size.
     fn settle(&mut self, size: u16) {
         if let Rest::Full(rest) = &mut self.rest {
             if rest.record == Record::Each {
@@ -292,8 +314,7 @@ impl Link {
             }
             if let Some(rare) = &mut rest.rare {
                 // The memory of the list is retained, because the link will probably have mixed sizes again.
-                rare.mixed.packets.clear();
-                rare.mixed.bytes = 0;
+                rare.mixed.clear();
             }
         }
         if self.size != size && self.accepted > 0 {
@@ -310,7 +331,7 @@ impl Link {
 
     /// Selects the fast path if possible: for a plain drop-tail link whose packets have one size.
     fn choose_way(&mut self) {
-        self.way = LinkPath::Long;
+        self.set(SHORT, false);
         let Some(limit) = self.rest.plain_limit().filter(|_| self.size > 0) else { return };
         let packets = match limit {
             Limit::Packets(limit) => limit,
@@ -319,7 +340,7 @@ impl Link {
         // If at least `packets` packets are queued, `free_at - now` is longer than `packets - 1` transmissions.
         if let Some(others) = packets.checked_sub(1) {
             self.patience = self.each * u64::from(others);
-            self.way = LinkPath::Short;
+            self.set(SHORT, true);
         }
     }
 
@@ -348,15 +369,14 @@ impl Link {
         let rare = rest.rare();
         rare.last_arrival = packet.arrives_after(rare.last_arrival);
         rare.mixed.forget_sent(now);
-        rare.mixed.packets.push_back(packet);
-        rare.mixed.bytes += u64::from(size);
+        rare.mixed.push(packet);
         rare.last_arrival
     }
 
     /// Replaces the number of waiting packets by a record of each packet. This is necessary when a packet of another size arrives
     /// or the link changes.
     fn mix(&mut self, now: Time) {
-        self.way = LinkPath::Long;
+        self.set(SHORT, false);
         if !self.rest.expand().is_uniform() {
             return;
         }
@@ -366,8 +386,8 @@ impl Link {
         let rare = self.rest.expand().rare();
         rare.last_arrival = latest;
         let mixed = &mut rare.mixed;
-        mixed.bytes = bytes;
-        mixed.packets.clear();
+        mixed.clear();
+        (mixed.bytes, mixed.alike) = (bytes, packets as usize);
         mixed.packets.extend((0..u64::from(packets)).rev().map(|later| {
             let ends = free_at - each * later;
             // The flow is unknown here. A discipline that needs flows has a record of each packet from the start.
@@ -508,8 +528,7 @@ impl Link {
         let rare = rest.rare();
         rare.lost += rare.mixed.packets.len() as u64;
         rare.flushed_bytes += rare.mixed.bytes;
-        rare.mixed.packets.clear();
-        rare.mixed.bytes = 0;
+        rare.mixed.clear();
         rare.mixed.reported = Reported { idle: self.free_at, ..Reported::default() };
         rare.last_arrival = rare.mixed.sent_arrives;
         Down { kept_until: rare.last_arrival }

@@ -124,6 +124,18 @@ impl Rest {
         self.full().and_then(|full| full.rare.as_deref())
     }
 
+    /// Returns whether packets are recorded one by one, and all that have not departed at `now` have this size. Their number then
+    /// suffices.
+    pub fn has_only(&mut self, size: u16, now: Time) -> bool {
+        let Rest::Full(full) = self else { return false };
+        let Some(rare) = full.rare.as_mut().filter(|_| full.record == Record::Number) else { return false };
+        if rare.mixed.packets.back().is_none_or(|last| last.size != size) {
+            return false;
+        }
+        rare.mixed.forget_sent(now);
+        rare.mixed.alike >= rare.mixed.packets.len()
+    }
+
     pub fn overflow(&self) -> u64 {
         match self {
             Rest::Plain { overflow, .. } => (*overflow).into(),
@@ -341,6 +353,8 @@ pub(super) enum Record {
 pub(super) struct Mixed {
     pub packets: VecDeque<Waiting>,
     pub bytes: u64,
+    /// Number of latest packets that have the same size. It may include packets that were removed.
+    pub alike: usize,
     /// Arrival time of the packet that was last removed from this list.
     pub sent_arrives: Time,
     pub reported: Reported,
@@ -395,6 +409,18 @@ impl Decides {
 }
 
 impl Mixed {
+    pub fn push(&mut self, packet: Waiting) {
+        let is_alike = self.packets.back().is_some_and(|last| last.size == packet.size);
+        self.alike = if is_alike { self.alike + 1 } else { 1 };
+        self.bytes += u64::from(packet.size);
+        self.packets.push_back(packet);
+    }
+
+    pub fn clear(&mut self) {
+        self.packets.clear();
+        (self.bytes, self.alike) = (0, 0);
+    }
+
     pub fn forget_sent(&mut self, now: Time) {
         while let Some(gone) = self.packets.front().filter(|packet| packet.ends <= now) {
             self.bytes -= u64::from(gone.size);
