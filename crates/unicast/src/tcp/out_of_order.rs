@@ -73,6 +73,9 @@ impl OutOfOrder {
     /// ranges.
     pub(super) fn newest(&mut self) -> [(u32, u32); 3] {
         let mut blocks = [(0, 0); 3];
+        if self.recent.is_empty() {
+            return blocks;
+        }
         let mut kept = [None; 3];
         let mut count = 0;
         while count < blocks.len()
