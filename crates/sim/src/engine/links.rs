@@ -511,15 +511,15 @@ impl Island {
         self.rings.get_mut((self.links[link as usize].ring & RING) as usize)
     }
 
-    /// Delivers the packets that arrive at the end of a link at `now`.
+    /// Delivers the packet that arrives at the end of a link at `now`. Over a link of unlimited rate, several packets arrive in the
+    /// same nanosecond; those of other links may come between them.
     pub(super) fn arrive(&mut self, link: u32, now: u64) {
         if self.ring(link).is_none_or(|ring| ring.scheduled != now) {
             return; // the link's packets were moved or lost
         }
         // Copies the packet from the ring once: an intermediate `Option` would cost another copy.
-        while let Some(ring) = self.ring(link)
-            && let Some((at, frame)) = ring.first
-            && at <= now
+        if let Some(ring) = self.ring(link)
+            && let Some((_, frame)) = ring.first
         {
             ring.first = ring.rest.pop_front();
             self.come_out(now, frame);
