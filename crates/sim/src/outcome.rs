@@ -284,6 +284,19 @@ pub struct LinkOutcome {
 }
 
 impl LinkOutcome {
+    /// Adds the counts of another link.
+    pub(crate) const fn add(&mut self, other: &LinkOutcome) {
+        let LinkCounts { offered, accepted, accepted_bytes, overflow, early, marked, lost } = other.counts;
+        self.counts.offered += offered;
+        self.counts.accepted += accepted;
+        self.counts.accepted_bytes += accepted_bytes;
+        self.counts.overflow += overflow;
+        self.counts.early += early;
+        self.counts.marked += marked;
+        self.counts.lost += lost;
+        self.departed_bytes += other.departed_bytes;
+    }
+
     /// Returns the counts over the whole run.
     pub const fn tally(&self) -> LinkTally {
         LinkTally::new(&self.counts, self.departed_bytes)
@@ -309,6 +322,15 @@ impl LinkTally {
     pub(crate) const fn new(counts: &LinkCounts, departed_bytes: u64) -> LinkTally {
         let &LinkCounts { offered, overflow, early, marked, .. } = counts;
         LinkTally { departed_bytes, offered, overflow, early, marked }
+    }
+
+    /// Adds the counts of another link.
+    pub(crate) const fn add(&mut self, other: &LinkTally) {
+        self.departed_bytes += other.departed_bytes;
+        self.offered += other.offered;
+        self.overflow += other.overflow;
+        self.early += other.early;
+        self.marked += other.marked;
     }
 
     /// Returns the counts since `before`.

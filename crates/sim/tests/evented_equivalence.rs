@@ -3,7 +3,7 @@
 mod nets;
 
 use faircast_core::time::{Span, Time};
-use faircast_sim::{Mode, Network, Options, Outcome};
+use faircast_sim::{Islands, Mode, Network, Options, Outcome};
 
 fn run(network: &Network, mode: Mode, seconds: f64) -> Outcome {
     let options = Options {
@@ -60,6 +60,26 @@ fn engines_agree_on_a_tree_with_competing_sessions() {
     let outcome = assert_twins(&nets::tree(4, 5), 40.0);
     // Inboxes run the timers of the single sources, so there are few events.
     assert!(outcome.events * 6 < outcome.traversals, "{} of {}", outcome.events, outcome.traversals);
+}
+
+#[test]
+fn engines_agree_on_a_host_with_very_many_sources() {
+    let few = assert_twins(&nets::crowd(900), 12.0);
+    let many = assert_twins(&nets::crowd(1_100), 12.0);
+    let share = |outcome: &Outcome| outcome.events as f64 / outcome.traversals as f64;
+    assert!(
+        share(&many) < 0.8 * share(&few),
+        "each source runs by itself: {} and {}",
+        share(&many),
+        share(&few)
+    );
+    let net = nets::crowd(1_100);
+    let options =
+        Options { until: Time::from_secs_f64(12.0), islands: Islands::AtMost(2), ..Options::default() };
+    let (divided, islands) = nets::in_threads(&net, &options);
+    assert_eq!((islands, divided.digest), (2, many.digest));
+    assert!(divided.flows.iter().zip(&many.flows).all(|(one, other)| one.sent == other.sent));
+    assert_eq!(divided.links, many.links);
 }
 
 /// With few receivers, the links to the receivers process packets in batches, and the receivers' reports return at once.

@@ -18,6 +18,8 @@
 //! Sessions of several layers use the first optimisation only at last hops, and neither inboxes nor bundles, because the layers of
 //! each link are decided during the run ([`layers`]).
 //!
+//! Each of very many sources of one host gets its own copy of the host, if its links only delay packets ([`copies`]).
+//!
 //! A run may be divided into islands, each with a calendar of its own ([`islands`]).
 
 mod agents;
@@ -27,6 +29,7 @@ mod bundles;
 mod check;
 mod clocked;
 mod coordination;
+mod copies;
 mod counters;
 mod delays;
 mod hosts;

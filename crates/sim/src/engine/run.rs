@@ -2,6 +2,7 @@
 
 use super::build::Builder;
 use super::check::{SimError, check};
+use super::copies::Copies;
 use super::islands::plan::Plan;
 use super::islands::rounds::Rounds;
 use super::time_of;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 pub struct Engine {
     rounds: Arc<Rounds>,
     plan: Plan,
+    copies: Copies,
     until: u64,
     /// Time up to which [`Engine::run_until`] was called.
     reached: u64,
@@ -50,12 +52,26 @@ impl Engine {
         passage: Option<Box<dyn PacketTransform>>,
     ) -> Result<Engine, SimError> {
         check(network)?;
-        let builder = Builder::new(network, options)?;
         // All packets pass the transformation, in the order of the calendar.
+        let copied = if passage.is_some() { None } else { Copies::of(network) };
+        if let Some((copies, copied)) = copied
+            && let Ok(builder) = Builder::new(&copied, options)
+        {
+            return Engine::of(builder, options, None, copies);
+        }
+        Engine::of(Builder::new(network, options)?, options, passage, Copies::default())
+    }
+
+    fn of(
+        builder: Builder<'_>,
+        options: &Options,
+        passage: Option<Box<dyn PacketTransform>>,
+        copies: Copies,
+    ) -> Result<Engine, SimError> {
         let plan = if passage.is_some() { Plan::whole() } else { builder.divide(options.islands) };
         let islands = builder.islands(&plan, passage)?;
         let rounds = Arc::new(Rounds::new(islands, plan.lookahead));
-        Ok(Engine { rounds, plan, until: options.until.as_nanos(), reached: 0 })
+        Ok(Engine { rounds, plan, copies, until: options.until.as_nanos(), reached: 0 })
     }
 
     /// Returns work for one thread for each island but the first. A thread that executes [`Helper::help`] makes the run faster; the
@@ -141,6 +157,8 @@ impl Engine {
         for (number, other) in (1..).zip(others) {
             first.reunite(other, &self.plan, number);
         }
-        Ok(Outcome { log, ..first.finish(network)? })
+        let mut outcome = Outcome { log, ..first.finish(network)? };
+        self.copies.fold(&mut outcome);
+        Ok(outcome)
     }
 }

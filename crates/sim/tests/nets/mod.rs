@@ -222,6 +222,31 @@ pub fn tree(branches: usize, leaves: usize) -> Network {
     net
 }
 
+/// Builds a star whose receivers get flows of one host: sessions of one receiver each, and TCP flows. The host's links only delay.
+pub fn crowd(flows: usize) -> Network {
+    let mut net = Network::new(5);
+    let (source, router) = (net.node(), net.node());
+    let wire = LinkSpec::new(Rate::UNLIMITED, Span::from_millis(5), QueueSpec::UNLIMITED);
+    net.duplex(source, router, wire, wire);
+    let leaves: Vec<NodeId> = (0..flows / 20)
+        .map(|number| {
+            let leaf = net.node();
+            net.duplex(router, leaf, link(1.0, 20 + number as u64 % 7, 50), wide(1.0, 30));
+            leaf
+        })
+        .collect();
+    for number in 0..flows {
+        let (leaf, start) = (leaves[number % leaves.len()], number as f64 * 0.0013);
+        if number % 3 == 0 {
+            net.unicast(unicast(reno(), source, leaf, start));
+        } else {
+            let start = Time::from_secs_f64(start);
+            net.session(SessionSpec { start, ..session(source, vec![member(leaf)]) });
+        }
+    }
+    net
+}
+
 /// Builds a star with lossy links in both directions. One link changes its rate and delay, and another link fails.
 pub fn rough_star(receivers: usize) -> Network {
     let mut net = Network::new(11);
