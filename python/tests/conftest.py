@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import matplotlib
 import pytest
 
 import faircast as fc
 
 matplotlib.use("agg")
+
+#: Path of the program, for the tests that need it.
+PROGRAM = os.environ.get("FAIRCAST_PROGRAM") or shutil.which("faircast")
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import faircast as fc
+from conftest import PROGRAM
 from faircast.__main__ import main
 
 
@@ -51,9 +51,6 @@ def test_wrong_words_are_errors(lab: Path, capsys: pytest.CaptureFixture[str]) -
         with pytest.raises(SystemExit):
             main(["campaign", "run", "lab.toml", *words])
     assert "KEY=VALUE" in capsys.readouterr().err
-
-
-PROGRAM = os.environ.get("FAIRCAST_PROGRAM") or shutil.which("faircast")
 
 
 @pytest.mark.skipif(PROGRAM is None, reason="FAIRCAST_PROGRAM does not name the program")

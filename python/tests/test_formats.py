@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import faircast as fc
+from conftest import PROGRAM
 
 
 @pytest.fixture(scope="module")
@@ -21,24 +22,89 @@ def result() -> fc.Result:
     return fc.run(lab, seeds=2)
 
 
+#: Two TCP flows share 4 Mbit/s.
+TWO_FLOWS = """title = "two flows"
+duration = "10 s"
+warmup = "1 s"
+
+[topology]
+kind = "text"
+network = '''
+host a
+host b
+host c
+router r
+link a r delay=10ms
+link c r delay=10ms
+link r b rate=4M delay=10ms queue=droptail,30
+'''
+
+[probe]
+links = "r->b"
+
+[[flow]]
+name = "one"
+kind = "tcp-cubic"
+from = "a"
+to = "b"
+
+[[flow]]
+name = "two"
+kind = "tcp-cubic"
+from = "c"
+to = "b"
+"""
+
+
+def flent(*words: object) -> str:
+    """Runs Flent, and returns its output."""
+    command = [sys.executable, "-m", "flent", *map(str, words)]
+    environment = {**os.environ, "MPLBACKEND": "agg"}
+    return subprocess.run(command, check=True, timeout=120, capture_output=True, text=True, env=environment).stdout
+
+
+def plot(picture: Path, name: str, *files: Path) -> None:
+    """Draws one of Flent's plots of these files."""
+    inputs = [word for file in files for word in ("-i", file)]
+    flent(*inputs, "-p", name, "-o", picture, "--figure-width=8", "--figure-height=4")
+    width, height = struct.unpack(">II", picture.read_bytes()[16:24])
+    assert width > 400 and height > 200
+
+
+def mean(file: Path, series: str) -> float:
+    """Returns the mean of a series by Flent's summary."""
+    line = next(line for line in flent("-i", file, "-f", "summary").splitlines() if series in line)
+    return float(line.split(":")[-1].split()[0])
+
+
 def test_flent_draws_a_simulation(result: fc.Result, tmp_path: Path) -> None:
     pytest.importorskip("flent")
-    file, picture = tmp_path / "lab.flent.gz", tmp_path / "lab.png"
+    file = tmp_path / "lab.flent.gz"
     result.to_flent(file)
-    for plot in ("totals", "upload", "upload_box"):
-        command = [sys.executable, "-m", "flent", "-i", file, "-p", plot, "-o", picture, "--figure-width=8", "--figure-height=4"]
-        subprocess.run(command, check=True, timeout=120, capture_output=True, env={**os.environ, "MPLBACKEND": "agg"})
-        width, height = struct.unpack(">II", picture.read_bytes()[16:24])
-        assert width > 400 and height > 200
-    summary = subprocess.run(
-        [sys.executable, "-m", "flent", "-i", file, "-f", "summary"], check=True, timeout=120, capture_output=True, text=True
-    ).stdout
-    line = next(line for line in summary.splitlines() if "TCP upload sum" in line)
-    mean = float(next(word for word in line.split(":")[1].split()))
+    for name in ("totals", "upload", "upload_box"):
+        plot(tmp_path / "lab.png", name, file)
     rates = result.table("rates").to_dict()
     rows = zip(rates["flow"], rates["receiver"], rates["seed"], rates["rate"])
     tcp = [rate for flow, receiver, seed, rate in rows if flow == "tcp" and receiver != "all" and seed == 1]
-    assert mean == pytest.approx(sum(tcp) / len(tcp) / 1e6, rel=0.02)
+    assert mean(file, "TCP upload sum") == pytest.approx(sum(tcp) / len(tcp) / 1e6, rel=0.02)
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="FAIRCAST_PROGRAM does not name the program")
+@pytest.mark.skipif(os.geteuid() != 0, reason="an emulation needs root")
+def test_flent_draws_a_simulation_and_an_emulation_of_the_same_network(tmp_path: Path) -> None:
+    pytest.importorskip("flent")
+    lab, files = tmp_path / "lab.toml", [tmp_path / f"{world}.flent.gz" for world in ("sim", "emu")]
+    lab.write_text(TWO_FLOWS)
+    for file in files:
+        world = file.name.split(".")[0]
+        done = subprocess.run([str(PROGRAM), world, "run", lab, "--flent", file], timeout=120, capture_output=True, text=True)
+        # An emulation on a busy machine can be invalid, but it has written its file.
+        assert done.returncode == 0 or world == "emu" and "fell behind" in done.stderr, done.stderr
+        assert mean(file, "TCP upload::1") > 0.5 and mean(file, "TCP upload::2") > 0.5
+        assert 3 < mean(file, "TCP upload sum") < 4
+        assert 40 < mean(file, "Ping (ms) ICMP") < 140
+    for name in ("totals", "upload", "ping"):
+        plot(tmp_path / "both.png", name, *files)
 
 
 def test_flent_files_have_all_flows_and_equal_bytes(result: fc.Result, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
 import signal
 import subprocess
 import threading
@@ -13,8 +12,7 @@ import time
 import pytest
 
 import faircast as fc
-
-PROGRAM = os.environ.get("FAIRCAST_PROGRAM") or shutil.which("faircast")
+from conftest import PROGRAM
 
 
 @pytest.fixture(scope="module")
