@@ -1,7 +1,7 @@
 /* OpenPGM's own PGMCC between two of its peers, over UDP.
  *
  * usage: pgmcc send ADDRESS GROUP PORT SECONDS    sends units of 1400 bytes as fast as the window lets it
- *        pgmcc recv ADDRESS GROUP PORT SECONDS    receives, and tells units and bytes at the end
+ *        pgmcc recv ADDRESS GROUP PORT SECONDS    receives, and prints units and bytes at the end
  */
 #include <pgm/pgm.h>
 #include <stdio.h>

@@ -519,7 +519,8 @@ impl Island {
         }
         // Copies the packet from the ring once: an intermediate `Option` would cost another copy.
         if let Some(ring) = self.ring(link)
-            && let Some((_, frame)) = ring.first
+            && let Some((at, frame)) = ring.first
+            && at <= now
         {
             ring.first = ring.rest.pop_front();
             self.come_out(now, frame);
