@@ -133,7 +133,7 @@ pub struct SendController {
     is_running: bool,
     start_up: Option<StartUp>,
     /// Number of members that answer a start-up round; 0 if unknown.
-    members: usize,
+    members: u32,
     rtt_max: GroupRtt,
     meter: SendMeter,
     last_departure: Time,
@@ -273,7 +273,7 @@ impl SendController {
             Start::Linear => Rate::of(u64::from(packet_size), rtt),
             Start::Doubling(doubling) => {
                 let mut start_up = StartUp::new(doubling, packet_size, rtt);
-                start_up.set_group(self.members);
+                start_up.set_group(self.members as usize);
                 self.start_up = Some(start_up);
                 doubling.initial_rate(rtt, packet_size)
             }
@@ -307,9 +307,9 @@ impl SendController {
 
     /// Sends no packets until this time (LE-SBCC's silence). The source does not catch up for this time, and it does not count as
     /// unused.
-    pub fn hold_until(&mut self, moment: Time) {
+    pub fn hold_until(&mut self, moment: Time, now: Time) {
         self.pacer.restart(self.pacer.departure().max(moment));
-        self.meter = SendMeter::new(moment);
+        self.meter.restart(now, self.rate, moment);
     }
 
     /// Returns the number of the next packet.
@@ -359,6 +359,16 @@ impl SendController {
         self.adjust_pace(now);
     }
 
+    /// Returns the rate from which a cut starts, if the scheme would start from `level`, the throughput of a receiver. A source that
+    /// its application limits starts from at least the rate that it has sent lately. No receiver of such a source can measure a
+    /// capacity, and in a pause of the application it measures nearly nothing. The application needs the reduced rate, so the next
+    /// cut starts from `level`.
+    // Paper gap: 3.1.5 assumes a source that always has data. For a source that its application limits, RFC 7661, 4.4.1 starts a
+    // cut of TCP from the data that were sent lately.
+    pub fn cut_from(&self, level: Rate, now: Time) -> Rate {
+        self.meter.limited(now, self.rate).map_or(level, |sent| sent.max(level))
+    }
+
     /// Returns the rate that packet headers state.
     pub fn stated_rate(&self) -> Rate {
         self.config.bounds.clamp(self.rate)
@@ -390,7 +400,7 @@ impl SendController {
 
     /// Sets the number of receivers that answer start-up rounds. In a small group, start-up waits for all of them.
     pub fn set_group(&mut self, members: usize) {
-        self.members = members;
+        self.members = u32::try_from(members).unwrap_or(u32::MAX);
         if let Some(start_up) = &mut self.start_up {
             start_up.set_group(members);
         }
@@ -442,7 +452,7 @@ impl SendController {
             // not explain a silence.
             self.silence.confirmed_at = self.silence.confirmed_at.max(now);
         }
-        self.meter = SendMeter::new(now);
+        self.meter.restart(now, self.rate, now);
         self.come_back(now);
         self.adjust_pace(now);
         Some(pause)
@@ -459,7 +469,7 @@ impl SendController {
         let rtt = self.rtt_max.get();
         let first = doubling.initial_rate(rtt, self.config.packet_size).max(self.rate).min(threshold);
         let mut start_up = StartUp::new(doubling, self.config.packet_size, rtt).up_to(threshold);
-        start_up.set_group(self.members);
+        start_up.set_group(self.members as usize);
         self.start_up = Some(start_up);
         self.set_rate(first, now);
     }

@@ -29,6 +29,7 @@ mod forged_numbers;
 mod forgery;
 mod hop;
 mod large_group;
+mod limited;
 mod regressions;
 mod sent_again;
 mod slow_disk;

@@ -525,7 +525,8 @@ impl LayerControl {
             return RateChange::Nothing;
         }
         let own = self.lambda();
-        let level = if self.on_throughput { throughput.unwrap_or(own) } else { own };
+        let throughput = throughput.filter(|_| self.on_throughput);
+        let level = throughput.map_or(own, |level| self.controller.cut_from(level, now));
         let lowered = self.policy.on_congestion(self.operating(), Congestion { level, keep: self.keep });
         self.gate.close(now);
         let lowered = match self.joins {

@@ -100,7 +100,7 @@ impl Policy {
         let lowered = self.policy.on_congestion(self.operating(), congestion);
         self.controller.set_rate(lowered, now);
         if self.config.is_silent_after_reductions() {
-            self.controller.hold_until(now + self.round_trip.silence());
+            self.controller.hold_until(now + self.round_trip.silence(), now);
         }
     }
 }

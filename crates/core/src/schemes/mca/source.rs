@@ -90,13 +90,14 @@ impl Policy {
         }
         let starting = self.controller.is_starting();
         self.controller.end_start_up();
+        let reached = self.controller.cut_from(egress, cx.now);
         match self.config.mode {
             Mode::Bin => self.on_binary(from, cx),
-            Mode::Er => self.on_explicit(from, egress, cx.now),
+            Mode::Er => self.on_explicit(from, egress, reached, cx.now),
         }
         if starting {
             // Doubling may have far exceeded the path's capacity. With either filter, the rate returns to the arrival rate.
-            let settled = self.controller.rate().min(egress * self.config.beta);
+            let settled = self.controller.rate().min(reached * self.config.beta);
             self.controller.set_rate(settled, cx.now);
             self.congested_at = Some(cx.now);
         }
@@ -129,8 +130,9 @@ impl Policy {
         }
     }
 
-    /// D.3: follows one receiver and lowers the rate to a fraction of that receiver's egress rate.
-    fn on_explicit(&mut self, from: ReceiverId, egress: Rate, now: Time) {
+    /// D.3: follows one receiver and lowers the rate to a fraction of `reached`: that receiver's egress rate, or the higher rate of
+    /// a limited application ([`SendController::cut_from`]).
+    fn on_explicit(&mut self, from: ReceiverId, egress: Rate, reached: Rate, now: Time) {
         let (rate, srtt) = (self.controller.rate(), self.srtt());
         let at = Situation {
             rate,
@@ -146,7 +148,7 @@ impl Policy {
         self.tally.events += 1;
         self.tally.followed += 1;
         self.congested_at = Some(now);
-        let lowered = egress * self.config.beta;
+        let lowered = reached * self.config.beta;
         let open = self.config.gate == Gate::Off || self.gate.is_open(now, srtt);
         if open && lowered.bps() < rate.bps() {
             self.gate.close(now);

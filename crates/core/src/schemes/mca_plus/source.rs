@@ -120,7 +120,8 @@ impl Policy {
         }
         let rate = self.controller.rate();
         // Doubling may have far exceeded the path's capacity, so the cut starts from the arrival rate.
-        let reached = if starting { rate.min(Rate::from_bps(level.mean)) } else { rate };
+        let arrived = Rate::from_bps(level.mean);
+        let reached = if starting { rate.min(self.controller.cut_from(arrived, now)) } else { rate };
         let lowered = self.policy.on_congestion(self.operating(), Congestion { level: reached, keep });
         self.gate.close(now);
         self.controller.set_rate(lowered, now);

@@ -173,6 +173,7 @@ impl Policy {
         if !self.gate.is_open(now, self.rtt()) {
             return;
         }
+        let level = self.controller.cut_from(level, now);
         let congestion = Congestion { level, keep: self.config.beta };
         let lowered = self.policy.on_congestion(self.operating(), congestion);
         self.gate.close(now);

@@ -173,7 +173,7 @@ impl Policy {
         };
         let packet = Packet { session: SessionId(0), layer: Layer(0), size, body: Body::Data(data) };
         cx.effects.push(Effect::Send { to: To::Group, packet });
-        self.controller.hold_until(cx.now + self.controller.pace().span_of(self.size()));
+        self.controller.hold_until(cx.now + self.controller.pace().span_of(self.size()), cx.now);
     }
 
     /// Lowers the rate to the rate of a congestion indication, or excludes the receiver that sent the indication.
