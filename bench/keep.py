@@ -7,7 +7,9 @@ import csv
 import hashlib
 import json
 import os
+import signal
 import statistics
+import subprocess
 import threading
 import time
 
@@ -97,6 +99,21 @@ class WorkerPool:
         """Sleeps, or raises `Stopped` when the benchmark is stopped."""
         if self.halt.wait(max(0, seconds)):
             raise Stopped
+
+    def command(self, *command):
+        """Runs a program and returns its result with its texts. When the benchmark is stopped, interrupts the program, waits for
+        its end, and raises `Stopped`."""
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+            while True:
+                try:
+                    out, err = program.communicate(timeout=0.2)
+                except subprocess.TimeoutExpired:
+                    if self.halt.is_set():
+                        program.send_signal(signal.SIGINT)
+                        program.communicate()
+                        raise Stopped from None
+                else:
+                    return subprocess.CompletedProcess(command, program.returncode, out, err)
 
     def run(self, jobs):
         """Runs jobs and returns their exceptions. A job is a function without arguments that stores its own result."""
