@@ -34,8 +34,8 @@ configuration! {
                 "half width, in packets, of the zone around the target queue in which the accumulated rate is constant; own: the default of the law"];
         /// The goal that determines the wanted queue.
         aim: Aim = Aim::Weighted
-            => choice["aim", { "weighted" => Weighted, "friendly" => Friendly },
-                "goal of the target queue: a share by weight, or the share of a TCP flow"];
+            => choice["aim", { "weighted" => Weighted, "friendly" => Friendly, "growing" => Growing },
+                "goal of the target queue: a share by weight, or the share of a TCP flow, with a queue that changes at cuts alone (friendly) or also grows between cuts (growing)"];
         /// Ratio of the session's share of the bottleneck to the share of a session with weight 1.
         weight: f64 = 1.0
             => number["weight", NumberRange::of(0.01, 1000.0), "share, in units of a session of weight 1"];
@@ -116,6 +116,8 @@ pub enum Aim {
     Weighted,
     /// The rate of a TCP flow with the same losses (3.7).
     Friendly,
+    /// As `Friendly`, and between cuts the wanted queue grows as the window of a TCP flow.
+    Growing,
 }
 
 /// Which receivers acknowledge packets, and which packets they acknowledge.
@@ -146,7 +148,7 @@ impl Config {
             sending: Sending::transport(packet_size),
             first_rate: None,
             law: Law::Steady,
-            aim: Aim::Friendly,
+            aim: Aim::Growing,
             table: 64,
             probe: Some(Span::from_secs(10)),
             first_rto: Span::from_secs(1),
@@ -196,6 +198,7 @@ const ENTRY: Entry = Entry {
         "An acknowledgement that reports only a new loss gives no round-trip sample.",
         "The minimum round-trip times of former targets are stored.",
         "The acknowledgement timeout, which the thesis names and does not define, is TCP's; on real networks the guard against silence lowers the rate instead.",
+        "On real networks the target queue of (3.10) also grows between cuts, to the value that a cut would set then.",
         "The target queue of (3.10) stays between 1 packet and 64, or twice the expected packets in flight.",
         "An ECN mark counts as a loss.",
         "On real networks few receivers acknowledge: the target each packet, others at long intervals and at losses that no cut has answered.",

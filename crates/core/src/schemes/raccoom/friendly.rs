@@ -26,14 +26,32 @@ impl Friendly {
         self.queue
     }
 
+    /// Starts the first period without a cut ([`Friendly::growing`]).
+    pub fn begin(&mut self, now: Time) {
+        self.cut_at = Some(now);
+    }
+
     /// Updates "E" at a cut by equation (3.10). `expected` is the number of packets that are in flight when all queues are empty,
     /// "N_exp".
     pub fn on_cut(&mut self, expected: f64, rtt: Span, now: Time) {
-        let before = self.cut_at.replace(now);
-        let Some(before) = before else { return };
-        let periods = now.since(before).as_secs_f64() / rtt.as_secs_f64().max(1e-6);
+        if let Some(queue) = self.after_cut(expected, rtt, now) {
+            self.queue = queue;
+        }
+        self.cut_at = Some(now);
+    }
+
+    /// Returns "E" between cuts, in packets: it has at least the value that a cut would set now.
+    // Paper gap: (3.10) changes "E" at cuts alone. A session that wants few packets may have no loss for minutes, and until then
+    // it gets a tenth of the rate of a TCP flow.
+    pub fn growing(&self, expected: f64, rtt: Span, now: Time) -> f64 {
+        self.after_cut(expected, rtt, now).map_or(self.queue, |queue| queue.max(self.queue))
+    }
+
+    /// Returns the value that a cut would set now; `None` before the first cut.
+    fn after_cut(&self, expected: f64, rtt: Span, now: Time) -> Option<f64> {
+        let periods = now.since(self.cut_at?).as_secs_f64() / rtt.as_secs_f64().max(1e-6);
         let queue = 0.75 * self.queue + 0.375 * periods - 0.25 * expected;
-        self.queue = queue.clamp(SHORTEST, MAX.max(2.0 * expected));
+        Some(queue.clamp(SHORTEST, MAX.max(2.0 * expected)))
     }
 }
 
@@ -66,5 +84,18 @@ mod tests {
         let mut friendly = Friendly::new(4.0);
         (0..9).for_each(|turn| friendly.on_cut(100.0, Span::from_millis(100), at(0.1 * f64::from(turn))));
         assert_eq!(friendly.queue(), 1.0);
+    }
+
+    #[test]
+    fn growing_queue_reaches_the_value_that_the_next_cut_sets() {
+        let (rtt, mut friendly) = (Span::from_millis(100), Friendly::new(4.0));
+        assert_eq!(friendly.growing(10.0, rtt, at(9.0)), 4.0, "no period has begun");
+        friendly.begin(at(1.0));
+        assert_eq!(friendly.growing(10.0, rtt, at(1.2)), 4.0, "not below the value of the latest cut");
+        let before = friendly.growing(10.0, rtt, at(4.0));
+        assert!((before - 11.75).abs() < 1e-9, "3 + 11.25 - 2.5: {before}");
+        friendly.on_cut(10.0, rtt, at(4.0));
+        assert_eq!(friendly.queue(), before);
+        assert_eq!(friendly.growing(10.0, rtt, at(100.0)), MAX);
     }
 }

@@ -60,10 +60,18 @@ const TURNS: (f64, f64) = (0.02, 10.0);
 
 impl Policy {
     /// Returns "E", in packets.
-    fn wanted(&self) -> f64 {
+    fn wanted(&self, now: Time) -> f64 {
         match self.config.aim {
             Aim::Weighted => self.config.weight * self.config.queue,
             Aim::Friendly => self.friendly.queue(),
+            Aim::Growing => {
+                let shortest = self.target.shortest().unwrap_or_default();
+                self.friendly.growing(
+                    self.packets(self.controller.rate()) * shortest.as_secs_f64(),
+                    self.rtt(),
+                    now,
+                )
+            }
         }
     }
 
@@ -94,6 +102,9 @@ impl Policy {
     /// Starts the control law; the initial rate is the rate at the end of the start-up.
     fn take_over(&mut self, now: Time) {
         self.begin(now);
+        if self.config.aim == Aim::Growing {
+            self.friendly.begin(now);
+        }
         self.restart_timer(now);
     }
 
@@ -211,7 +222,7 @@ impl Policy {
         }
         let seen = AckMeasurements {
             outstanding: self.controller.next_seq().0.saturating_sub(self.acked) as f64,
-            wanted: self.wanted(),
+            wanted: self.wanted(now),
             shortest: shortest.max(self.config.sending.min_rtt),
             rtt: rtt.max(self.config.sending.min_rtt),
             passed: now.since(self.applied_at),
@@ -423,7 +434,7 @@ impl PacedPolicy for Policy {
 impl Source {
     /// Returns "R_a", "LastCut" and "E".
     pub(super) fn inside(&self) -> (Rate, u64, f64) {
-        (self.policy.accumulated, self.policy.last_cut, self.policy.wanted())
+        (self.policy.accumulated, self.policy.last_cut, self.policy.wanted(self.policy.applied_at))
     }
 
     /// Returns "RTT_min".
